@@ -227,6 +227,8 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
     if name in ("regime", "per_cycle") and worse.seen.cycles and not worse.seen.cycles[-1].is_whole:
         # What the end cuts short there may have been over here: what is told rests on the cycles before.
         counts, every = (verdict["slow_starts"]["per_cycle"] for verdict in (bad, good))
+        if name == "regime" and not counts:
+            counts = [cycle.slow_starts for cycle in worse.seen.cycles[:-1]]
         if counts and len(counts) < len(every) and every[: len(counts)] == counts:
             return ""
     if name == "per_cycle" and worse.seen.cycles:

@@ -108,7 +108,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         segments=len(lengths),
         disordered=int(np.count_nonzero(is_late)),
         ecn_cuts=_ecn_cuts(acks),
-        repairs=_repairs(segments, acks, rtt_ns=rtt_ns),
+        repairs=_repairs(segments, acks, rtt_ns=rtt_ns, smss=int(most) or _one_packet(lengths)),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
         bytes=int(row[f"unique_bytes_{side}"]) + int(row[f"missing_bytes_{side}"]),
@@ -275,24 +275,24 @@ def _never_captured(segments: Any, acks: Any, first_new: int, *, from_start: boo
     return before, begin + since
 
 
-def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
-    """Holes of which a third duplicate told, a round trip after they were sent and before they were filled; and those
-    of them that nothing captured behind later data has filled. `rtt_ns`: the least, a flight of a few segments leaves
-    no queue for what fills its hole."""
-    told = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
+def _repairs(segments: Any, acks: Any, *, rtt_ns: int, smss: int) -> tuple[int, int]:
+    """Holes of which a third duplicate told, or a block as far beyond, a round trip after they were sent and before
+    they were filled; and those of them that nothing captured behind later data has filled. `rtt_ns`: the least, a
+    flight of a few segments leaves no queue for what fills its hole."""
+    una, offsets = np.maximum.accumulate(acks["ack_offset"]), segments["offset"]
+    told, holes = _told_holes(acks, una, smss)
     if not len(told):
         return 0, 0
-    una, offsets = np.maximum.accumulate(acks["ack_offset"]), segments["offset"]
     top = offsets + segments["length"]
     np.maximum.accumulate(top, out=top)
-    over, sent = np.searchsorted(una, una[told], side="right"), np.searchsorted(top, una[told], side="right")
+    over, sent = np.searchsorted(una, holes, side="right"), np.searchsorted(top, holes, side="right")
     # Duplicates that what was sent twice has asked for come as soon as what is next has left.
     is_hole = (over < len(una)) & (sent < len(top))
-    told, over, sent = told[is_hole], over[is_hole], sent[is_hole]
+    told, holes, over, sent = told[is_hole], holes[is_hole], over[is_hole], sent[is_hole]
     wait = MAJORITY * rtt_ns
     is_hole = acks["time_ns"][told] - segments["time_ns"][sent] >= wait
     is_hole &= acks["time_ns"][over] - acks["time_ns"][told] >= wait
-    told, over, sent = told[is_hole], over[is_hole], sent[is_hole]
+    told, holes, over, sent = told[is_hole], holes[is_hole], over[is_hole], sent[is_hole]
     if not len(told):
         return 0, 0
     # A second copy of the tap's fills nothing.
@@ -300,7 +300,21 @@ def _repairs(segments: Any, acks: Any, *, rtt_ns: int) -> tuple[int, int]:
     again = again[~IS_COPY[segments["cause"][again]]]
     begins, upto = np.searchsorted(again, sent), np.searchsorted(segments["packet"][again], acks["packet"][over])
     first = offsets[again]
-    return len(told), _core.unfilled(una[told], begins, upto, first, first + segments["length"][again])
+    return len(told), _core.unfilled(holes, begins, upto, first, first + segments["length"][again])
+
+
+def _told_holes(acks: Any, una: Ints, smss: int) -> tuple[Ints, Ints]:
+    """The ACKs that told of holes, and where each begins, in order: a third duplicate, or, while none comes, the
+    first block of what is so many segments beyond (RFC 6675). A flight lost but for its end asks for few duplicates."""
+    thirds, high = np.flatnonzero(acks["dup_count"] == DUP_THRESH), acks["sack_high"]
+    stands = high > una
+    events = np.cumsum(stands & ~np.append(False, stands[:-1]))
+    is_asked = np.zeros(int(events.max(initial=0)) + 1, dtype=bool)
+    is_asked[events[thirds[stands[thirds]]]] = True
+    rows = np.flatnonzero((high > una + DUP_THRESH * smss) & ~is_asked[events])
+    _, first = np.unique(events[rows], return_index=True)
+    told = np.sort(np.append(thirds, rows[first]))
+    return told, una[told]
 
 
 def _syns(row: Any) -> Fact:

@@ -226,7 +226,7 @@ class Timeline(WorkedOutOnce):
     @cached_property
     def delivered(self) -> Ints:
         """Bytes known to have arrived at each ACK: acknowledged, or SACKed above; without SACK one more MSS for each
-        duplicate."""
+        duplicate of a loss."""
         board, count = self.scoreboard, len(self.ack_ns)
         if self.has_sack and len(board.left):
             sizes = board.right - board.left
@@ -234,9 +234,22 @@ class Timeline(WorkedOutOnce):
             change = np.bincount(board.ack, sizes, count + 1)[: count + 1]
             change -= np.bincount(np.minimum(covered, count), sizes, count + 1)
             return self.snd_una + np.cumsum(change[:count]).astype(np.int64)
-        dups = np.cumsum(self.is_dupack)
+        dups = np.cumsum(self._is_dupack_of_loss)
         since = np.maximum.accumulate(np.where(self.newly_acked > 0, dups, 0))
         return np.maximum.accumulate(self.snd_una + (dups - since) * self.smss)
+
+    @property
+    def _is_dupack_of_loss(self) -> Bools:
+        """Of three in a row, or before what was outstanding then is acknowledged. RFC 5681 section 3.2: fewer may be
+        copies of ACKs, which tell of no arrival."""
+        moves = np.cumsum(self.newly_acked > 0)
+        in_row = np.bincount(moves, self.is_dupack, minlength=1)
+        is_lost = in_row[moves] >= _core.DUP_THRESH
+        if not is_lost.any() or not len(self.snd_max):
+            return self.is_dupack & is_lost
+        sent = self.snd_max[np.maximum(self.sends_before_next_ack - 1, 0)]
+        found: Bools = self.is_dupack & (is_lost | (self.snd_una < np.maximum.accumulate(np.where(is_lost, sent, 0))))
+        return found
 
     def acks_alone(self, *names: str) -> Timeline:
         """The ACKs, and of what follows from all columns these: the sends are not held any longer."""

@@ -25,6 +25,8 @@ CUT_AGAIN = "1 % seen twice + GSO, cut again"
         ("own: newreno_nosack_8M", CUT_AGAIN, 1),
         ("own: reno_loss", CUT_AGAIN, 4),
         ("own: reno_timeout", CUT_AGAIN, 2),
+        # Of each ACK a copy that nothing tells from a duplicate: not a segment that arrived beyond a hole.
+        ("own: reno_on_off", "seen twice + IP identification 0", 1),
     ],
 )
 def test_a_copy_is_no_retransmission(name: str, kind: str, seed: int, tmp_path: Path) -> None:
@@ -39,6 +41,10 @@ def test_a_copy_is_no_retransmission(name: str, kind: str, seed: int, tmp_path: 
     [
         # The hole behind the first recovery was filled by nothing captured: a cycle more.
         ("cubic_gso_50M", "no segment twice", 1),
+        # Nearly a whole flight was lost: a block tells of the hole that a timeout repaired, no third duplicate does.
+        ("own: reno_timeout", "no segment twice", 1),
+        # Most of a short run's stamps are late: what was late does not stand out, but small packets took longer.
+        ("short_reno", "tap stalls", 1),
         # No duplicate, no answer to what was sent again: seven restarts that look like recoveries.
         ("utahoe_sat_B20", "bare ACKs stripped", 1),
         # Beside holes no loss shows its reduction: Westwood was within what is open all along, and Reno nearly.

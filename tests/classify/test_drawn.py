@@ -109,6 +109,9 @@ CASES = (
     ),
     (7501024, "tap lost half of the ACKs", "bottleneck_bps", "duplicates missing, so that partial ACKs fill holes"),
     (7155012, "no option captured + no segment twice", "bottleneck_bps", "few runs, and holes filled out of sight"),
+    (8811181, "a file of the ring missing + merged by tick", "bottleneck_bps", "two ACKs behind what is missing jump"),
+    (8812046, "no SYN + begins in avoidance", "bottleneck_bps", "another's share of a queue of a few packets"),
+    (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
 )
 
 
@@ -127,6 +130,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(8120051, "sender's limits", id="writes of a window and a half, one before the other is answered"),
         pytest.param(8700059, "sender's limits", id="writes that leave behind an ACK by chance"),
         pytest.param(8400171, "sender's limits", id="what a pause made small is not the offered window"),
+        pytest.param(8811134, "sender's limits", id="a timer's wait goes on behind a late write"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
     ],

@@ -57,9 +57,10 @@ def least_rtt(
     # A segment that was stamped late has a round trip that is short by that.
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock))
-    if handshake_rtt_s is None or clock.stalled_ns:
-        # Nothing else says what the path takes at least, or not every segment that was read late shows it.
-        handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
+    handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
+    if clock.stalled_ns or not least * 1e9 >= SHORTER_SHARE * handshake_ns:
+        # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
+        # were none stands out, but small packets took longer.
         above = max(above, int((samples + unread_ns(seen.timeline, handshake_ns)).min() - samples.min()))
     above /= 1e9
     if _was_empty(seen, others, pps):

@@ -13,14 +13,15 @@ from tcptrace_lab.reconstruct.tap.stalled import held_back_ns
 SECOND_NS = 1_000_000_000
 
 
-def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
+def goodput_pps(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool = True) -> float | None:
     """The most that was delivered in any second without a loss event in it; None: no such second.
 
     A second by stamps may have lasted as much longer as two of them can tell apart, as the tap was late to read, and as
     ACKs were held back before.
 
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before. Of a
-    sender that had losses, and no block, each that jumps may: duplicates may be missing.
+    sender that had losses, and no block, each that jumps may: duplicates may be missing. So may ACKs wherever much of
+    the data is (not `has_flight`).
     """
     timeline = seen.timeline
     if not len(timeline.ack_ns) or int(timeline.ack_ns.max() - timeline.ack_ns.min()) < SECOND_NS:
@@ -28,7 +29,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE) -> float | None:
     moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
-    if seen.episodes and not len(timeline.sack_edges):
+    if not has_flight or (seen.episodes and not len(timeline.sack_edges)):
         arrived = np.diff(una, prepend=una[:1])
         una = una - np.cumsum(np.where(arrived > jump_of(seen), arrived, 0))
     most = most_in(times, una, SECOND_NS, seen)

@@ -30,7 +30,7 @@ from tcptrace_lab.classify.path.policed import Policed, losses_of_policer, not_p
 from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate, rate_together
 from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FULL_SHARE, ODD_SHARE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FULL_SHARE, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
@@ -120,11 +120,17 @@ def infer_path(
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s, around_s)
     # Across a step back of the clock what another flow met at the same time is not told.
     is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
-    flows = [(other, _shares_queue(seen, other)) for other in (beside() if is_told else ())]
+    flows = [(other, _shares_queue(seen, other, pps)) for other in (beside() if is_told else ())]
     others = [other for other, shares in flows if shares]
     if others and (pps.high is None or clock.resolution_ns > BATCH_NS):
         # In the longer runs that a coarse clock takes the others' packets stand between this flow's own.
         pps = rate_together(seen, others, clock) or replace(pps, high=None)
+    elif pps.high is not None and any(shares is None and _is_large(other, seen) for other, shares in flows):
+        # What is acknowledged of one flow comes at its share of a bottleneck that others use.
+        method = f"{pps.method}; another flow may have had a part of it"
+        pps = rate_together(seen, [other for other, shares in flows if shares is None], clock) or replace(
+            pps, high=None, method=method
+        )
     if has_flight or timeline.has_start:
         # Where the others were met is not known of all: each that was not captured from its beginning, or whose round
         # trips do not tell, may have stood in the queue.
@@ -295,8 +301,15 @@ def _product(base: Estimate, pps: Estimate) -> Estimate:
     return Estimate(value=base.value * pps.value, low=low, high=high, method="base_rtt_s x bottleneck_pps")
 
 
-def _shares_queue(seen: Reconstruction, other: Reconstruction) -> bool | None:
-    """Whether two flows' round trips differ by a constant while both last: they wait in one queue. None: not told."""
+def _is_large(other: Reconstruction, seen: Reconstruction) -> bool:
+    return other.timeline.new_bytes > MINORITY * seen.timeline.new_bytes
+
+
+def _shares_queue(seen: Reconstruction, other: Reconstruction, pps: Estimate) -> bool | None:
+    """Whether two flows' round trips differ by a constant while both last: they wait in one queue. None: not told.
+
+    Of a queue of a few packets which of two came first makes as much of a difference as what both met.
+    """
     rows, samples = seen.timeline.rtt
     if len(samples) < ENOUGH_SAMPLES or len(other.timeline.rtt[1]) < ENOUGH_SAMPLES:
         return None
@@ -306,7 +319,9 @@ def _shares_queue(seen: Reconstruction, other: Reconstruction) -> bool | None:
         return None
     low, high = np.percentile(samples[both], [10, 90])
     left, right = np.percentile(samples[both] - found[both], [25, 75])
-    return bool(right - left < SAME_QUEUE_SHARE * (high - low))
+    if right - left < SAME_QUEUE_SHARE * (high - low):
+        return True
+    return None if pps.value is not None and high - low < BUSY_PACKETS / pps.value * 1e9 else False
 
 
 def _beside(other: Reconstruction, times: Ints) -> Floats:

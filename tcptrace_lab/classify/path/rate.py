@@ -78,7 +78,7 @@ def bottleneck_rate(
 ) -> Estimate:
     """Packets/s of this flow's size, by its own ACKs; `has_flight`: what they answer was captured; `has_losses`: also
     what was sent again. Where not, an ACK tells of what had come at any time before."""
-    goodput = goodput_pps(seen, clock) if has_losses else None
+    goodput = goodput_pps(seen, clock, has_flight=has_flight) if has_losses else None
     if not has_flight:
         words = "what was sent when is not known: nor whether the path set the ACKs' pace"
         return _not_below_goodput(unknown(words), goodput)

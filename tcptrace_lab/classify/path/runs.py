@@ -136,8 +136,8 @@ def most_in(times: Ints, acked: Ints, span_ns: int, flow: Reconstruction) -> int
 
 
 def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
-    """From when to when a loss event lasts, the clock is set, or ACKs were read that the tap had held back: how much
-    time passed then is not known."""
+    """From when to when a loss event lasts, the clock is set, ACKs were read that the tap had held back, or tell of
+    what those that are missing did: how much time passed then is not known."""
     starts, ends = _spans(flow.episodes)
     if flow.timeline.hides_blocks and not len(flow.timeline.sack_edges):
         ends = _all_answered(flow.timeline, ends)
@@ -146,9 +146,23 @@ def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
     if len(held[0]) > MINORITY * np.count_nonzero(np.diff(flow.timeline.ack_ns) > AT_ONCE_NS):
         # So often it is the path, or its radio, that holds them back, and their pace over longer runs is its.
         held = held[0][:0], held[1][:0]
-    starts, ends = np.concatenate((starts, set_ns, held[0])), np.concatenate((ends, set_ns, held[1]))
+    behind_ns = _behind_missing(flow)
+    answered = _all_answered(flow.timeline, behind_ns)
+    starts = np.concatenate((starts, set_ns, held[0], behind_ns))
+    ends = np.concatenate((ends, set_ns, held[1], answered))
     order = np.argsort(starts, kind="stable")
     return starts[order], ends[order]
+
+
+def _behind_missing(flow: Reconstruction) -> Ints:
+    """When an ACK jumped below a hole: where those before it are missing so are their blocks, and what fills a hole
+    tells of what had come beyond it long before."""
+    timeline = flow.timeline
+    if not len(timeline.sack_edges):
+        return timeline.ack_ns[:0]
+    is_jump = np.diff(timeline.delivered, prepend=timeline.first_offset) > jump_of(flow)
+    found: Ints = timeline.ack_ns[is_jump & (timeline.sack_high > timeline.snd_una)]
+    return found
 
 
 def _all_answered(timeline: Timeline, times: Ints) -> Ints:

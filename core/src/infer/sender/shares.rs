@@ -60,7 +60,10 @@ pub fn shares(table: &Windows, known: SoFar<'_>, late: &[Written]) -> Option<([f
         asked = from(&asked_ns, asked, |asked| asked < time);
         let is_before = row > 0 && !is_apart && asked_ns.get(asked) == Some(&time);
         let mut limit = table.limited_by[if is_before { row - 1 } else { after }];
-        if is_apart {
+        if is_apart && table.limited_by[row] == Limit::Recovery {
+            // What was written meanwhile repairs nothing: a timer's wait goes on (RFC 6298 section 5.3).
+            limit = Limit::Recovery;
+        } else if is_apart {
             // A window that it fills is what stopped it; else the one that had not grown.
             let is_full = table.cwnd_low[row] + trace.smss > trace.rwnd[heard.max(1) - 1];
             limit = match limit {
