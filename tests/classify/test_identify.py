@@ -348,7 +348,7 @@ def replay_of(
     places_of = {part: parts == part for part in get_args(Part)}
     # Each cycle of twenty round trips.
     pieces = SimpleNamespace(places_of=places_of, stretch=stretch, cycle=stretch, has_start=has_start, ack=20 * stretch)
-    heard = SimpleNamespace(round=np.arange(20 * len(stretch) + 1))
+    heard = SimpleNamespace(round=np.arange(20 * len(stretch) + 1), seen=SimpleNamespace(stretches=()))
     tape: Any = SimpleNamespace(compared=SimpleNamespace(pieces=pieces, heard=heard, blur=0.0))
     sizes = np.array([*growth, *cuts])
     misfits: Any = None

@@ -40,13 +40,46 @@ STARTS_WITHIN = 0.3
 PER_BLUR = 2.0
 
 
-def departs(each: Replay) -> str | None:
-    """How a candidate departs from what was sent more often than a law that was followed; None: it does not."""
+def departs(each: Replay, rivals: Sequence[Replay] = (), *, is_whole: bool = False) -> str | None:
+    """How a candidate departs from what was sent more often than a law that was followed; None: it does not.
+
+    `is_whole`: every packet was captured at its time, so that a piece is seldom disturbed.
+    """
     if not _starts_closely(each):
         return "but its slow start is another"
-    if is_followed(each):
-        return None
-    return each.against or "but it is off by a little all along: it may be another that is like it"
+    if not is_followed(each):
+        return each.against or "but it is off by a little all along: it may be another that is like it"
+    if is_whole and not is_its_own(each, rivals):
+        return each.against or "but it is off where nothing disturbed it: it may be another that is like it"
+    return None
+
+
+def is_its_own(each: Replay, rivals: Sequence[Replay]) -> bool:
+    """Whether it was followed to the ACK throughout, or, where something disturbed it, elsewhere, again and again where
+    no rival was: what is off by a little now and then, and does nothing of its own, is another's law as likely.
+
+    What goes by ACKs alone is arithmetic where all of them were captured: only how often a slow start that overshot was
+    cut, and what that left in mind, is not told.
+    """
+    told, later = excused(each), ~each.places_of("slow_start")
+    if not each.candidate.is_by_delay and bool((later & (told.sizes > 1.0) & ~_hangs_on_overshoot(each)).any()):
+        return False
+    closely = SIGNED_SHARE + PER_BLUR * each.tape.compared.blur
+    own = later & (each.sizes <= closely)
+    for rival in rivals:
+        own &= rival.sizes > each.sizes + SIGNED_SHARE
+    is_exact = bool((told.sizes <= np.where(later, closely, 1.0)).all())
+    return is_exact or int(np.count_nonzero(own)) >= FEWEST_ALIKE
+
+
+def _hangs_on_overshoot(each: Replay) -> Bools:
+    """Which pieces are of the slow start, and of the cycle behind the losses that ended it."""
+    compared = each.tape.compared
+    stretches, upto = compared.heard.seen.stretches, 1
+    while upto + 1 < len(stretches) and (loss := stretches[upto + 1].started_by) is not None and loss.follows:
+        upto += 1
+    found: Bools = (compared.pieces.stretch <= upto) & compared.pieces.has_start
+    return found
 
 
 def is_followed(each: Replay) -> bool:

@@ -135,7 +135,7 @@ def _with_those(told: Identified, others: Sequence[Replay]) -> Identified:
         return told
     names = {each.candidate.name for each in left}
     refuted = [each for each in told.refuted if each.candidate.name not in names]
-    return _answer(left, refuted, (1 / len(left),) * len(left))
+    return _answer(left, refuted, (1 / len(left),) * len(left), is_whole=False)
 
 
 def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
@@ -278,7 +278,8 @@ def decide(
         return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
     weights = np.exp([-behind[id(each)] for each in left])
     shares = tuple(float(share) for share in weights / weights.sum())
-    return _answer(left, [each for each in families if each not in left], shares)
+    out = [each for each in families if each not in left]
+    return _answer(left, out, shares, is_whole=not (is_holed or is_rough or is_untimed))
 
 
 def _least_off(replays: Sequence[Replay], noise: Floats) -> Replay | None:
@@ -342,18 +343,17 @@ def _grows(each: Replay) -> bool:
     return bool(np.count_nonzero(each.sizes_of("growth") <= 1.0) >= FEWEST_ALIKE)
 
 
-def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...]) -> Identified:
+def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, ...], *, is_whole: bool) -> Identified:
     gamma = next((gamma_of(each) for each in left if _tells_gamma(each, out)), NOT_TOLD)
     if gamma is not NOT_TOLD:
         left = [_with_bounds(each, gamma) for each in left]
-    best = left[0]
-    name = best.candidate.name
+    best, name = left[0], left[0].candidate.name
     control, same_with, more = None, None, tuple[str, ...]()
     if len(left) > 1:
         words = f"{', '.join(each.candidate.name for each in left)} would all have done what was seen"
         if lacking := not_captured(left):
             words = f"{words}; what would tell is from before the capture: {', '.join(lacking)}"
-    elif (reason := departs(best)) and not grows_alone(best, out):
+    elif (reason := departs(best, out, is_whole=is_whole)) and not grows_alone(best, out):
         words = f"{name} ({best.candidate.variant}) is nearest, {reason}"
     elif stays_shut(best) and not any(each.candidate.name == "reno" for each in out):
         alike = "as Reno would, which was not asked: its delay window never opened"
