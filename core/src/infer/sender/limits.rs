@@ -269,8 +269,7 @@ pub fn exhausted(
         .iter()
         .filter(|event| event.detected_by == DetectedBy::Tlp);
     let probes: Vec<usize> = probes.map(|event| event.first_send).collect();
-    // The next segment leaves when all before it is acknowledged: later than that ACK explains, or short of full, which
-    // waited for that ACK alone (RFC 9293 section 3.7.4).
+    // The next segment leaves when all before it is acknowledged, and later than that ACK explains.
     let wait = pause_ns(rtt);
     let resumes = |send: usize| {
         let known = seen.acks_before_send[send] as usize;
@@ -280,8 +279,7 @@ pub fn exhausted(
         let before = send
             .checked_sub(1)
             .map_or(seen.first_offset, |before| seen.snd_max[before]);
-        let is_short = trace.send_end[send] - trace.send_offset[send] < trace.smss;
-        seen.una_at(send) >= before && (is_short || trace.send_ns[send] - heard > wait)
+        seen.una_at(send) >= before && trace.send_ns[send] - heard > wait
     };
     // What is only sent again behind it was no new data to release.
     let last_new = seen
@@ -294,13 +292,14 @@ pub fn exhausted(
             || sent > last_new
             || sent >= trace.send_ns.len()
             || resumes(sent)
+            || has_waited(trace, seen, sent)
             || probes.binary_search(&sent).is_ok()
     });
     each.collect()
 }
 
-/// The ACKs between the end of one answer and the next: all of it was acknowledged when the other side's data asked for
-/// more, and it had ended with a segment short of full, with room left in the receiver's window.
+/// The ACKs between the end of one answer, short of a full segment, and what follows when all of it is acknowledged, with
+/// room left in the receiver's window: the other side's data asks for more, or it is short again, and had waited.
 pub fn written(trace: &Trace, seen: &Sequence) -> Vec<bool> {
     let begins = |send: usize| {
         let last = send.checked_sub(1)?;
@@ -308,9 +307,9 @@ pub fn written(trace: &Trace, seen: &Sequence) -> Vec<bool> {
         let heard = (seen.acks_before_send[last] as usize).checked_sub(1)?;
         let in_flight = seen.snd_max[last] - seen.una_at(last);
         Some(
-            !trace.is_bare[asked]
+            is_short(trace, last)
                 && seen.una_at(send) >= seen.snd_max[last]
-                && trace.send_end[last] - trace.send_offset[last] < trace.smss
+                && (!trace.is_bare[asked] || has_waited(trace, seen, send))
                 && in_flight + trace.smss <= trace.rwnd[heard],
         )
     };
@@ -319,6 +318,20 @@ pub fn written(trace: &Trace, seen: &Sequence) -> Vec<bool> {
         sent < trace.send_ns.len() && begins(sent).unwrap_or(false)
     });
     rows.collect()
+}
+
+/// Whether a segment short of full waited until all before it was acknowledged, and no more was written behind it (RFC 9293
+/// section 3.7.4).
+fn has_waited(trace: &Trace, seen: &Sequence, send: usize) -> bool {
+    let known = &seen.acks_before_send;
+    let top = send.checked_sub(1).map(|last| seen.snd_max[last]);
+    is_short(trace, send)
+        && top.is_some_and(|top| seen.una_at(send) >= top)
+        && known.get(send + 1).is_none_or(|&next| next > known[send])
+}
+
+fn is_short(trace: &Trace, send: usize) -> bool {
+    trace.send_end[send] - trace.send_offset[send] < trace.smss
 }
 
 /// From the loss noticed until all outstanding then is acknowledged; after a restart, until it resends.
