@@ -167,8 +167,8 @@ impl Finder<'_> {
                 .last()
                 .is_some_and(|&last| !self.is_repeated_since(rank, last))
                 && (trace.has_sack || !self.is_silent(send));
-            let is_alone = self.sends_until_answer(send) <= few;
-            if !goes_on && (is_alone || self.goes_over_repairs(rank, event)) {
+            let is_alone = || self.sends_until_answer(send) <= few;
+            if !goes_on && (is_alone() || self.goes_over_repairs(rank, event)) {
                 expired.push(send);
             }
         }

@@ -98,9 +98,8 @@ fn lost_up_to(trace: &Trace) -> Vec<i64> {
         if high > top {
             let left = trace
                 .blocks(ack)
-                .filter(|block| block.1 == high)
-                .map(|block| block.0)
-                .next();
+                .find(|block| block.1 == high)
+                .map(|block| block.0);
             let news = left.unwrap_or(high - trace.smss).max(top)..high;
             sacked += news.end - news.start;
             highest.push_back(news);

@@ -59,34 +59,37 @@ struct Race<'a> {
 }
 
 impl Race<'_> {
-    /// Goes through sends `first` to before `bound`, and what is known of them at each.
+    /// Goes through sends `first` to before `bound`, and what is known of them at each that is sent again.
     fn run(&mut self, first: usize, bound: usize) {
-        let again = self.seen.again_within(first, bound);
-        let mut rank = again.start;
-        // What is sent again and was not outrun may be answered by either copy.
-        let mut is_open = vec![false; bound - first];
-        let mut arrivals: Vec<(usize, usize)> = (first..bound)
-            .map(|send| (self.arrival(send), send))
+        let ranks = self.seen.again_within(first, bound);
+        let Some(&last) = self.seen.again[ranks.clone()].last() else {
+            return;
+        };
+        let mut arrivals: Vec<(u32, u32)> = (first..last as usize)
+            .map(|send| (self.arrival(send) as u32, send as u32))
             .collect();
         arrivals.sort_unstable();
         let mut arrivals = arrivals.into_iter().peekable();
-        while rank < again.end {
+        // What is sent again and was not outrun may be answered by either copy.
+        let mut is_open = vec![false; last as usize + 1 - first];
+        for rank in ranks {
             let send = self.seen.again[rank] as usize;
-            let known = self.seen.acks_before_send[send] as usize;
+            let known = self.seen.acks_before_send[send];
             while let Some((_, arrived)) = arrivals.next_if(|&(ack, _)| ack < known) {
+                let arrived = arrived as usize;
                 if !self.is_lost[arrived] && !is_open[arrived - first] {
                     self.newest = self.newest.max(Some(arrived));
                 }
             }
             let copy = self.repeats[rank].map(|copy| copy as usize);
-            let is_outrun =
-                copy.is_some_and(|copy| self.newest > Some(copy) && self.arrival(copy) >= known);
+            let is_outrun = copy.is_some_and(|copy| {
+                self.newest > Some(copy) && self.arrival(copy) >= known as usize
+            });
             if let Some(copy) = copy.filter(|_| is_outrun) {
                 self.is_lost[copy] = true;
             }
             self.is_outrun[rank] = is_outrun;
             is_open[send - first] = !is_outrun;
-            rank += 1;
         }
     }
 
@@ -97,9 +100,7 @@ impl Race<'_> {
         let known = seen.acks_before_send[send] as usize;
         let soonest_ns = trace.send_ns[send].saturating_add(self.base_ns / 2);
         let told = self.board.since(offset, end).filter(|&ack| ack >= known);
-        let arrival = told
-            .map_or(usize::MAX, |ack| ack)
-            .min(seen.first_acked(known, end));
+        let arrival = told.unwrap_or(usize::MAX).min(seen.first_acked(known, end));
         arrival.max(from(trace.ack_ns, known, |time| time < soonest_ns))
     }
 }
