@@ -23,7 +23,7 @@ LEAST_FACTOR = 1.02
 # Round trips across a step of the clock are a window's worth of ACKs at each: fewer than one in twenty.
 STEPPED_PERCENTILE = 5
 # Where this many were measured a late reading stands out (and a limit of memory).
-MOST_SHORTER = 1 << 16
+MOST_SHORTER_SAMPLES = 65_536
 
 
 def least_rtt(
@@ -60,7 +60,7 @@ def least_rtt(
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock))
     handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
-    is_shorter = len(samples) <= MOST_SHORTER and least * 1e9 < SHORTER_SHARE * handshake_ns
+    is_shorter = len(samples) <= MOST_SHORTER_SAMPLES and least * 1e9 < SHORTER_SHARE * handshake_ns
     if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
         # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
         # were none stands out, but small packets took longer.

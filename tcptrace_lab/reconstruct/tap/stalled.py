@@ -163,13 +163,10 @@ def _waited(turns: _Turns) -> Ints:
     behind it, and something of the other side before it. What a host sends of itself came when it did, and of the first
     that was captured nothing tells."""
     stamps, silence, read = turns.stamps, turns.silence, turns.asked
-    until = np.multiply(silence, MINORITY, out=np.empty_like(silence), casting="unsafe")
-    until += stamps
+    until = stamps + (MINORITY * silence).astype(np.int64)
     # The silence that reaches furthest, its own or one before.
-    behind = np.where(until >= np.maximum.accumulate(until), np.arange(len(until), dtype=np.int32), 0)
-    del until
-    np.maximum.accumulate(behind, out=behind)
-    heard = np.cumsum(~turns.is_asking, dtype=np.int32)
+    behind = np.maximum.accumulate(np.where(until >= np.maximum.accumulate(until), np.arange(len(until)), 0))
+    heard = np.cumsum(~turns.is_asking)
     is_answer = (heard[read] > (heard - ~turns.is_asking)[behind[read]]) | (behind[read] == 0)
     found: Ints = np.where(is_answer, stamps[read] - (stamps - silence)[behind[read]], 0)
     return found

@@ -167,8 +167,8 @@ impl View<'_> {
                 gone = gone.min(gone_again[rank]);
             } else if offset >= event.recover {
                 // New data on top (RFC 5682 sends some after the first answer) has left the network when it is SACKed or
-                // taken for lost; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender that
-                // goes back without a timer (Tahoe) is told of what it sends twice.
+                // taken for lost; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender
+                // that goes back without a timer (Tahoe) is told of what it sends twice.
                 if on_top.is_empty() {
                     on_top.start = self.seen.acks_before_send[send] as usize;
                     on_top.end = on_top.start;
