@@ -6,7 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
-from tcptrace_lab.reconstruct.given import MINORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
 from tcptrace_lab.reconstruct.timeline import Places
 
@@ -59,6 +59,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     places: list[int] = []
     found: list[tuple[int, int]] = []
     tried: dict[int, int] = {}
+    least_ns = turn_ns - min(BURST_NS, int(turn_ns * MINORITY))
     # The end of what is known to have been sent and lost above all that had arrived.
     tail = 0
     for gap in gaps.tolist():
@@ -80,10 +81,10 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             found.append((int(whole.offset[place]), int(whole.end[place])))
             wanted -= 1
         unfilled = (np.flatnonzero(is_open) + first).tolist()
-        # A copy of what was sent again leaves no sooner than a turn after it.
+        # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
         filled_ns = seen.time_ns[whole.row[filled[unfilled]]]
         again_ns = filled_ns - seen.time_ns[whole.row[place]]
-        unfilled = [hole for hole, waited in zip(unfilled, again_ns.tolist(), strict=True) if waited >= turn_ns]
+        unfilled = [hole for hole, waited in zip(unfilled, again_ns.tolist(), strict=True) if waited >= least_ns]
         top = max(int(below[place]), tail)
         if not unfilled:
             # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
@@ -107,7 +108,11 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         before = int(np.searchsorted(again, place, side="left"))
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
-            pieces = _following(ends, top, wanted, smss)
+            # Holes below the one that is filled here had been sent again before it (RFC 6675 NextSeg), so were lost twice.
+            passed = [hole for hole in unfilled if whole.offset[lost[hole]] < whole.offset[place] < below[place]][:wanted]
+            pieces = _following(ends, top, wanted - len(passed), smss)
+            pieces += [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in passed]
+            tried.update(dict.fromkeys(passed, 1))
         elif is_before and _is_lowest(whole, seen, lost[unfilled[0]], (int(arrived[gap]), place), turn_ns):
             # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
             pieces = []
