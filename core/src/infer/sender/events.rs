@@ -53,6 +53,7 @@ pub fn loss_events(
     if found.iter().any(|event| event.follows) && !finder.cuts_again(&found) {
         found = finder.settled(false);
     }
+    doubt_behind_recoveries(trace, &mut found);
     by_habit(trace, &mut found);
     finder.take_back(&mut found);
     found
@@ -275,6 +276,19 @@ fn detected_by(is_silent: bool, dupacks: usize, has_sack: bool, is_last: bool) -
         (false, _) if dupacks >= DUP_THRESH as usize => DetectedBy::DupAck,
         (false, _) if dupacks > 0 => DetectedBy::Reordering,
         (false, _) => DetectedBy::Rto,
+    }
+}
+
+/// Without SACK a recovery may leave more outstanding than its window (RFC 6582 section 3.2): how many duplicate ACKs
+/// would release anything, where some of that is lost, is not known.
+fn doubt_behind_recoveries(trace: &Trace, found: &mut [LossEvent]) {
+    if trace.has_sack {
+        return;
+    }
+    for at in 1..found.len() {
+        let (before, event) = (found[at - 1], &mut found[at]);
+        let is_within = is_fast(&before) && !before.restarts && event.lost_sent_ns < before.end_ns;
+        event.sure &= !(is_within && is_fast(event) && event.round_trip_sends <= 1);
     }
 }
 
