@@ -149,9 +149,11 @@ def with_replay(
     settled = ~_backs_off(seen, shown)
     if named is not None:
         # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
-        threshold = _played(*named, written, _rows(written, acks), at_most=False)[1]
+        cwnd, threshold = _played(*named, written, _rows(written, acks), at_most=False)
         shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, settled)}
-        del threshold
+        if named[0].is_by_delay:
+            shown = _with_cuts(shown, cwnd, seen.timeline.smss)
+        del cwnd, threshold
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
     had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
     del written, columns
@@ -189,6 +191,18 @@ def with_replay(
 def _wide_enough(column: Ints, most: float) -> np.dtype[np.signedinteger[Any]]:
     """A column's type, or 64 bits where so much does not fit into it."""
     return column.dtype if most <= np.iinfo(column.dtype).max else np.dtype(np.int64)
+
+
+def _with_cuts(table: dict[str, Ints], cwnd: Floats, smss: int) -> dict[str, Ints]:
+    """The same where the control that was followed closed its window between losses, as delay told it to: what drains
+    until it fits shows no window."""
+    is_over = (table["limited_by"] != RECOVERY) & (table["cwnd_low"] > cwnd + smss)
+    own = np.where(is_over, np.round(cwnd), 0.0).astype(np.int64)
+    found = {"cwnd": own, "cwnd_low": np.maximum(own - smss, 0)}
+    return {
+        **table,
+        **{name: np.where(is_over, new, table[name]).astype(table[name].dtype) for name, new in found.items()},
+    }
 
 
 def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:

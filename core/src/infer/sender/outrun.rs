@@ -1,6 +1,9 @@
 //! What was sent again after something sent later than its copy before had arrived: on a path that keeps the order that
 //! copy was lost (RFC 8985 section 3).
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
@@ -28,18 +31,15 @@ pub fn outrun(
         board,
         base_ns,
         is_outrun: vec![false; seen.again.len()],
-        is_lost: vec![false; trace.send_ns.len()],
+        tells_nothing: vec![false; trace.send_ns.len()],
+        under_way: BinaryHeap::new(),
+        done: 0,
         newest: None,
     };
     let bounds = events.iter().skip(1).map(|event| event.first_send);
-    let mut done = 0;
     for (event, bound) in events.iter().zip(bounds.chain([trace.send_ns.len()])) {
         if event.restarts {
-            race.run(
-                event.first_send.saturating_sub(MOST_BEFORE).max(done),
-                bound,
-            );
-            done = bound;
+            race.run(event.first_send.saturating_sub(MOST_BEFORE), bound);
         }
     }
     race.is_outrun
@@ -52,8 +52,12 @@ struct Race<'a> {
     board: &'a Scoreboard,
     base_ns: i64,
     is_outrun: Vec<bool>,
-    /// By send: sent again, and outrun by then.
-    is_lost: Vec<bool>,
+    /// By send: outrun when it was sent again, or sent again though the copy before was not, so that either may be
+    /// answered.
+    tells_nothing: Vec<bool>,
+    /// The ACK at which each of the sends before `done` arrives, of those that have not yet.
+    under_way: BinaryHeap<Reverse<(u32, u32)>>,
+    done: usize,
     /// The last send that is known to have arrived.
     newest: Option<usize>,
 }
@@ -61,24 +65,26 @@ struct Race<'a> {
 impl Race<'_> {
     /// Goes through sends `first` to before `bound`, and what is known of them at each that is sent again.
     fn run(&mut self, first: usize, bound: usize) {
-        let ranks = self.seen.again_within(first, bound);
+        let ranks = self.seen.again_within(first.max(self.done), bound);
         let Some(&last) = self.seen.again[ranks.clone()].last() else {
             return;
         };
-        let mut arrivals: Vec<(u32, u32)> = (first..last as usize)
-            .map(|send| (self.arrival(send) as u32, send as u32))
-            .collect();
-        arrivals.sort_unstable();
-        let mut arrivals = arrivals.into_iter().peekable();
-        // What is sent again and was not outrun may be answered by either copy.
-        let mut is_open = vec![false; last as usize + 1 - first];
+        let done = last as usize + 1;
+        for send in first.max(self.done)..done {
+            let arrival = Reverse((self.arrival(send) as u32, send as u32));
+            self.under_way.push(arrival);
+        }
+        self.done = done;
         for rank in ranks {
             let send = self.seen.again[rank] as usize;
             let known = self.seen.acks_before_send[send];
-            while let Some((_, arrived)) = arrivals.next_if(|&(ack, _)| ack < known) {
-                let arrived = arrived as usize;
-                if !self.is_lost[arrived] && !is_open[arrived - first] {
-                    self.newest = self.newest.max(Some(arrived));
+            while let Some(&Reverse((ack, arrived))) = self.under_way.peek() {
+                if ack >= known {
+                    break;
+                }
+                self.under_way.pop();
+                if !self.tells_nothing[arrived as usize] {
+                    self.newest = self.newest.max(Some(arrived as usize));
                 }
             }
             let copy = self.repeats[rank].map(|copy| copy as usize);
@@ -86,10 +92,10 @@ impl Race<'_> {
                 self.newest > Some(copy) && self.arrival(copy) >= known as usize
             });
             if let Some(copy) = copy.filter(|_| is_outrun) {
-                self.is_lost[copy] = true;
+                self.tells_nothing[copy] = true;
             }
             self.is_outrun[rank] = is_outrun;
-            is_open[send - first] = !is_outrun;
+            self.tells_nothing[send] = !is_outrun;
         }
     }
 
