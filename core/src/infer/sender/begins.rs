@@ -206,7 +206,8 @@ impl Finder<'_> {
             && self.sends_until_answer(send) <= 1
     }
 
-    /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet.
+    /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet, nor
+    /// had one above it, as holes are mended from the lowest up (RFC 6675 `NextSeg`).
     ///
     /// With a restart, or with a recovery that is not over and after which the window is not one segment (RFC 6582: a
     /// partial ACK may come late).
@@ -219,6 +220,17 @@ impl Finder<'_> {
         (before.restarts || !(event.restarts || is_probe[0] || is_probe[1]))
             && event.una < before.recover
             && !self.is_repeated_since(rank, before.first_send)
+            && !(before.restarts && self.is_passed_since(rank, before.first_send))
+    }
+
+    /// Whether something above a retransmission had been sent again before it, from a send on.
+    fn is_passed_since(&self, rank: usize, since: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let offset = |rank: usize| trace.send_offset[seen.again[rank] as usize];
+        let first = seen
+            .again
+            .partition_point(|&again| (again as usize) < since);
+        (first..rank).any(|before| offset(before) > offset(rank))
     }
 
     /// Segments sent from one on, until it is answered.
