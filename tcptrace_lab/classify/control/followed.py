@@ -144,8 +144,8 @@ def starts_throughout(each: Replay) -> bool:
 
 
 def is_followed_from_avoidance(each: Replay) -> bool:
-    """Whether growth and reductions are its own throughout, and its slow start is off: HyStart++ (RFC 9406) that goes on
-    as it began after a few rounds (its false alarms) is off by little."""
+    """Whether growth and reductions are its own throughout, and its slow start is off: HyStart++ (RFC 9406) that goes
+    on as it began after a few rounds (its false alarms) is off by little."""
     starts, later = each.sizes_of("slow_start"), each.sizes[~each.places_of("slow_start")]
     return bool((starts > SIGNED_SHARE).any()) and len(each.sizes_of("growth")) > 0 and bool((later <= 1.0).all())
 

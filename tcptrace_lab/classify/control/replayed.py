@@ -33,7 +33,7 @@ from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.limits import RHYTHM_SHARE
 from tcptrace_lab.classify.sender.recovery import identify_recovery
 from tcptrace_lab.reconstruct.away.unrepaired import with_open_end
-from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, WITHIN_SEGMENTS
+from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.unordered import as_known
@@ -152,7 +152,7 @@ def with_replay(
         cwnd, threshold = _played(*named, written, _rows(written, acks), at_most=False)
         shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, settled)}
         if named[0].is_by_delay:
-            shown = _with_cuts(shown, cwnd, seen.timeline.smss)
+            shown = _with_cuts(seen, shown, acks, cwnd)
         del cwnd, threshold
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
     had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
@@ -193,16 +193,16 @@ def _wide_enough(column: Ints, most: float) -> np.dtype[np.signedinteger[Any]]:
     return column.dtype if most <= np.iinfo(column.dtype).max else np.dtype(np.int64)
 
 
-def _with_cuts(table: dict[str, Ints], cwnd: Floats, smss: int) -> dict[str, Ints]:
-    """The same where the control that was followed closed its window between losses, as delay told it to: what drains
-    until it fits shows no window."""
-    is_over = (table["limited_by"] != RECOVERY) & (table["cwnd_low"] > cwnd + smss)
+def _with_cuts(seen: Reconstruction, table: dict[str, Ints], acks: Places, cwnd: Floats) -> dict[str, Ints]:
+    """The same where the control that was followed closed its window between losses, as delay told it to: while ACKs
+    release nothing what is outstanding drains until it fits, and shows no window."""
+    released, smss = seen.timeline.sends_before_next_ack, seen.timeline.smss
+    drains = released[acks] == released[np.maximum(acks - FEWEST_ALIKE, 0)]
+    is_over = drains & (table["limited_by"] != RECOVERY) & (table["cwnd_low"] > cwnd + smss)
     own = np.where(is_over, np.round(cwnd), 0.0).astype(np.int64)
     found = {"cwnd": own, "cwnd_low": np.maximum(own - smss, 0)}
-    return {
-        **table,
-        **{name: np.where(is_over, new, table[name]).astype(table[name].dtype) for name, new in found.items()},
-    }
+    cut = {name: np.where(is_over, new, table[name]).astype(table[name].dtype) for name, new in found.items()}
+    return {**table, **cut}
 
 
 def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
-from tcptrace_lab.reconstruct.given import BURST_NS, MINORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
 from tcptrace_lab.reconstruct.timeline import Places
 
@@ -15,6 +15,8 @@ COUNTS_STEP = 16
 # With this share of the steps explained by what was captured and put back, one that is not is a packet of this flow (a
 # retransmission that was lost: one in thirty where a lossy path drops one in fifteen).
 EVERY_NUMBER_SHARE = 0.95
+# Of two packets one may be lost each time: as many copies as there were holes, and the ends of flights.
+MOST_LOST_AGAIN = 2
 # More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
 MOST_MISSING = 256
 MOST_HOLES = 4096
@@ -36,7 +38,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     """
     arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
     missing = _missing(whole, seen, arrived)
-    if not len(missing) or np.mean(missing == 0) < EVERY_NUMBER_SHARE:
+    if not len(missing) or not _is_every_number(whole, arrived, missing):
         return None
     if (missing < 0).any():
         with_tails = _with_tails_before(whole, seen, arrived, missing, turn_ns)
@@ -59,6 +61,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     places: list[int] = []
     found: list[tuple[int, int]] = []
     tried: dict[int, int] = {}
+    tried_ns: dict[int, int] = {}
     least_ns = turn_ns - min(BURST_NS, int(turn_ns * MINORITY))
     # The end of what is known to have been sent and lost above all that had arrived.
     tail = 0
@@ -74,7 +77,8 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
         begun = int(np.searchsorted(lost, place, side="left"))
         first = max(begun - MOST_HOLES, 0)
-        is_open = (filled[first:begun] > place) & (filled[first:begun] < NEVER)
+        # Nor are those open that left first where the numbers are missing.
+        is_open = (filled[first:begun] > place) & (filled[first:begun] < NEVER) & (lost[first:begun] < behind)
         if begun and lost[begun - 1] >= behind and _fills_none(whole, filled, place, below):
             # What left next, by its number, was lost with it: it left before them, and is what comes now.
             places.append(behind)
@@ -82,9 +86,13 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             wanted -= 1
         unfilled = (np.flatnonzero(is_open) + first).tolist()
         # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
-        filled_ns = seen.time_ns[whole.row[filled[unfilled]]]
-        again_ns = filled_ns - seen.time_ns[whole.row[place]]
-        unfilled = [hole for hole, waited in zip(unfilled, again_ns.tolist(), strict=True) if waited >= least_ns]
+        now_ns = int(seen.time_ns[whole.row[place]])
+        again_ns = seen.time_ns[whole.row[filled[unfilled]]].tolist()
+        unfilled = [
+            hole
+            for hole, next_ns in zip(unfilled, again_ns, strict=True)
+            if next_ns - now_ns >= least_ns and now_ns - tried_ns.get(hole, now_ns - turn_ns) >= least_ns
+        ]
         top = max(int(below[place]), tail)
         if not unfilled:
             # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
@@ -108,18 +116,20 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         before = int(np.searchsorted(again, place, side="left"))
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
-            # Holes below the one that is filled here had been sent again before it (RFC 6675 NextSeg), so were lost twice.
-            passed = [hole for hole in unfilled if whole.offset[lost[hole]] < whole.offset[place] < below[place]][:wanted]
-            pieces = _following(ends, top, wanted - len(passed), smss)
-            pieces += [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in passed]
-            tried.update(dict.fromkeys(passed, 1))
+            # Holes below the one that is filled here had been sent again before it (RFC 6675 NextSeg): lost twice.
+            sent_again = [hole for hole in unfilled if whole.offset[lost[hole]] < whole.offset[place] < below[place]]
+            sent_again = sent_again[:wanted]
+            pieces = _following(ends, top, wanted - len(sent_again), smss)
         elif is_before and _is_lowest(whole, seen, lost[unfilled[0]], (int(arrived[gap]), place), turn_ns):
             # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
-            pieces = []
+            pieces, sent_again = [], []
         else:
             unfilled.sort(key=lambda hole: tried.get(hole, 0))
-            pieces = [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in unfilled[:wanted]]
-            tried.update({hole: tried.get(hole, 0) + 1 for hole in unfilled[:wanted]})
+            pieces, sent_again = [], unfilled[:wanted]
+        pieces += [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in sent_again]
+        for hole in sent_again:
+            tried[hole] = tried.get(hole, 0) + 1
+            tried_ns[hole] = now_ns
         places += [place] * len(pieces)
         found += pieces
     table = np.array(found, dtype=np.int64).reshape(-1, 2)
@@ -145,6 +155,20 @@ def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
     found -= np.diff(arrived)
     found -= np.maximum(np.diff(bare), 0)
     return found.astype(np.int32, copy=False)
+
+
+def _is_every_number(whole: Sends, arrived: Places, missing: Places) -> bool:
+    """Whether the host numbers nothing but this flow's packets: most steps are explained; or, with as many packets lost
+    as arrive, those between which nothing was under repair, and no more is missing than is lost again of what was."""
+    if np.mean(missing == 0) >= EVERY_NUMBER_SHARE:
+        return True
+    lost, filled = holes(whole)
+    if missing[missing > 0].sum() > MOST_LOST_AGAIN * len(lost):
+        return False
+    opened = np.searchsorted(lost, arrived[1:])
+    closed = np.searchsorted(np.sort(filled), arrived[:-1], side="right")
+    told = missing[opened == closed]
+    return len(told) > FEWEST_SAMPLES and bool(np.mean(told == 0) >= EVERY_NUMBER_SHARE)
 
 
 def _following(ends: Ints, top: int, wanted: int, smss: int) -> list[tuple[int, int]]:
