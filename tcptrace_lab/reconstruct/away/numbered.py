@@ -115,17 +115,21 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             continue
         before = int(np.searchsorted(again, place, side="left"))
         is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
+        offsets = whole.offset[lost[unfilled]]
+        is_below = offsets < (whole.offset[place] if whole.offset[place] < below[place] else 0)
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
             # Holes below the one that is filled here had been sent again before it (RFC 6675 NextSeg): lost twice.
-            sent_again = [hole for hole in unfilled if whole.offset[lost[hole]] < whole.offset[place] < below[place]]
-            sent_again = sent_again[:wanted]
+            sent_again = [hole for hole, passed in zip(unfilled, is_below.tolist(), strict=True) if passed][:wanted]
             pieces = _following(ends, top, wanted - len(sent_again), smss)
         elif is_before and _is_lowest(whole, seen, lost[unfilled[0]], (int(arrived[gap]), place), turn_ns):
             # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
             pieces, sent_again = [], []
         else:
-            unfilled.sort(key=lambda hole: tried.get(hole, 0))
-            pieces, sent_again = [], unfilled[:wanted]
+            # A pass over the holes goes upwards: first those between what came before and after, then where it began.
+            is_apart = ~(is_below & (offsets >= begin))
+            tries = (tried.get(hole, 0) for hole in unfilled)
+            ranked = sorted(zip(is_apart.tolist(), tries, unfilled, strict=True))
+            pieces, sent_again = [], [hole for _, _, hole in ranked[:wanted]]
         pieces += [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in sent_again]
         for hole in sent_again:
             tried[hole] = tried.get(hole, 0) + 1
