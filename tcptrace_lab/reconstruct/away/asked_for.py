@@ -22,9 +22,11 @@ BEHIND_RESTART_SEGMENTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class _Recovery:
-    """Its first send, the ACK that moved `snd_una` to it, and what had been sent by then (RFC 6582 `recover`)."""
+    """Its first send, the next that is sent again (None: none), the ACK that moved `snd_una` to the first, and what had
+    been sent by then (RFC 6582 `recover`)."""
 
     first: int
+    next: int | None
     una: int
     recover: int
 
@@ -39,13 +41,12 @@ def as_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Bounds:
     asked = asked.astype(low.dtype)
     low[again] = np.where(asked <= high[again], np.maximum(low[again], asked), low[again])
     told = np.flatnonzero(timeline.delivered - timeline.snd_una >= DUP_THRESH * timeline.smss)
-    repeats = np.flatnonzero(left.offset < top)
     for each in _recoveries(timeline, left, again, top):
         third = _next(told, each.una)
         is_first = third is not None and timeline.snd_una[third] == timeline.snd_una[each.una]
         if third is not None and is_first and low[each.first] <= third <= high[each.first]:
             low[each.first] = high[each.first] = third
-        _next_one(timeline, left, each, repeats, low, high)
+        _next_one(timeline, left, each, low, high)
         _released_at_end(timeline, left, each, low, high)
     return in_order(low, high, left)
 
@@ -77,11 +78,12 @@ def _recoveries(timeline: Timeline, left: Sends, again: Ints, top: Ints) -> Iter
     """Those of which what was sent first lies above all that had been sent when the one before began."""
     recover = np.iinfo(np.int64).min
     una = np.searchsorted(timeline.snd_una, left.offset[again], side="left")
+    repeats = np.flatnonzero(left.offset < top)
     for first, ack in zip(again.tolist(), una.tolist(), strict=True):
         if left.offset[first] >= recover and ack < len(timeline.snd_una):
             recover = int(top[first])
             if timeline.snd_una[ack] == left.offset[first]:
-                yield _Recovery(first=first, una=ack, recover=recover)
+                yield _Recovery(first=first, next=_next(repeats, first + 1), una=ack, recover=recover)
 
 
 def _next(places: Ints, least: int) -> int | None:
@@ -89,16 +91,13 @@ def _next(places: Ints, least: int) -> int | None:
     return int(places[at]) if at < len(places) else None
 
 
-def _next_one(
-    timeline: Timeline, left: Sends, each: _Recovery, repeats: Ints, low: Places, high: Places
-) -> None:
+def _next_one(timeline: Timeline, left: Sends, each: _Recovery, low: Places, high: Places) -> None:
     """What is sent again next, though it goes on behind the first: no duplicate releases it, only what moves `snd_una`
     (RFC 6582 section 3.2 step 3; a window of one segment likewise)."""
-    place = _next(repeats, each.first + 1)
-    if place is not None and left.row[place] >= 0 and left.offset[place] > left.offset[each.first]:
+    if each.next is not None and left.row[each.next] >= 0 and left.offset[each.next] > left.offset[each.first]:
         moves = int(np.searchsorted(timeline.snd_una, left.offset[each.first], side="right"))
-        if low[place] < moves <= high[place]:
-            low[place] = moves
+        if low[each.next] < moves <= high[each.next]:
+            low[each.next] = moves
 
 
 def _released_at_end(timeline: Timeline, left: Sends, each: _Recovery, low: Places, high: Places) -> None:
