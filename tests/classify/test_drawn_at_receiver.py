@@ -44,6 +44,9 @@ CASES = (
     (8931059, "receiver", "bottleneck_bps", "others were faster, with no queue before them"),
     (8931436, "receiver", "bottleneck_bps", "by a rhythm: an application's pace, which varies as no queue's does"),
     (8931467, "receiver", "bottleneck_bps", "an ACK that waited for its timer comes too close before the next"),
+    (8932010, "receiver", "recovery", "by a rhythm: what comes back to back with what was sent again left with it"),
+    (8931215, "merged by tick", "recovery", "a window of one lets no hundred segments leave in a round trip"),
+    (8931011, "clock of 15.6 ms + SACK blocks of other numbers", "recovery", "what is sure speaks for the other"),
     (8821092, "tap stalls + tap lost 0.1 %", "bottleneck_bps", "ACKs and segments between them read at once"),
 )
 
