@@ -47,6 +47,8 @@ CASES = (
     (8932010, "receiver", "recovery", "by a rhythm: what comes back to back with what was sent again left with it"),
     (8931215, "merged by tick", "recovery", "a window of one lets no hundred segments leave in a round trip"),
     (8931011, "clock of 15.6 ms + SACK blocks of other numbers", "recovery", "what is sure speaks for the other"),
+    (8931002, "begins in avoidance", "base_rtt_s", "an ACK before the first of its tick may have released it"),
+    (8932025, "begins in a recovery", "base_rtt_s", "nor does what left before the capture began tell of the turn"),
     (8821092, "tap stalls + tap lost 0.1 %", "bottleneck_bps", "ACKs and segments between them read at once"),
 )
 

@@ -195,6 +195,11 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
         taken[first < over] = -1
     if known.is_holed:
         taken[may_lack_first(timeline, echoed)] = -1
+    if not timeline.has_start or (echoed.high < 0).any():
+        # Of the tick in which the capture began an ACK before it may have released what names it.
+        is_first = (echoed.low == 0) & (taken >= 0)
+        if np.count_nonzero(taken >= 0) - np.count_nonzero(is_first) >= FEWEST_SAMPLES:
+            taken[is_first] = -1
     turn = _least_turns(taken, is_full)
     if turn is None:
         return None
