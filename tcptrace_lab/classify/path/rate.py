@@ -125,7 +125,7 @@ def _path_mode(runs: Runs, segments: int, clock: Clock, *, own: float, is_longes
     it cannot pace its packets one by one."""
     found = _mode(runs, RUN_WORDS.format(segments), clock, own=own, is_longest=is_longest)
     fastest = SECOND_NS / BATCH_NS
-    value = None if found is None else found.value
+    value = None if found is None else found.value or found.low
     is_hosts = value is not None and value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
     return None if is_hosts else found
 
@@ -341,8 +341,10 @@ def _mode(
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
-    carried = highest_mode(bins[~runs.compressed], blur) if not runs.compressed.all() else None
-    if carried is not None and not runs.is_inferred and carried > peak and not beside(rates, carried, blur).any():
+    # Under a coarse clock runs are faster by its ticks alone.
+    is_fine = not (blur or clock.stalled_ns or runs.is_inferred or runs.compressed.all())
+    carried = highest_mode(bins[~runs.compressed], blur) if is_fine else None
+    if carried is not None and carried > peak and not beside(rates, carried, blur).any():
         # What no queue held, and nothing pushed together on the way back, the path carried at that rate.
         return unknown(
             f"{method}; others faster than those, with no queue before them", low=carried / (1 + MODE_BINS * BIN)
