@@ -201,7 +201,7 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(bool)
 
 
-def _waited(flow: Reconstruction, moving: Places) -> Bools:
+def _waited(flow: Reconstruction, moving: Ints) -> Bools:
     """Whether an ACK waited for a timer (RFC 1122 section 4.2.3.2): of one segment behind a silence, where most tell of
     more. What it answers came long before, so that the next ACK is too soon behind it."""
     timeline = flow.timeline
