@@ -191,7 +191,7 @@ def _is_told(verdict: dict[str, Any], name: str) -> bool:
 def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) -> str:
     good, bad = whole.as_dict(), worse.as_dict()
     told, true = _said(bad, name), _said(good, name)
-    span = _span(whole, worse)
+    span = _span(run, whole, worse)
     if name in CLAIMS[7:]:
         return _outside(name, told, getattr(run, name))
     if name == "losses":
@@ -199,12 +199,16 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         return "" if {"longer", "piece"} <= set(keeps.split()) else _losses(bad["losses"], whole, span)
     if name == "limits":
         # A stall that was added at the end is the receiver's: what is true then is not in the untouched capture.
-        last_ns = int(worse.seen.timeline.send_ns[-1])
+        last_ns = int(worse.seen.timeline.send_ns[-1]) + _way_back_ns(run, worse)
         end_ns = min(span[1], max(last_ns, span[0]))
         if worse.who.tap.unanswered_ns and "piece" not in keeps:
             # Told of all the data, also of what lies behind the last ACK.
             end_ns = whole.seen.timeline.end_ns
-        true = _limits_within(whole, (span[0], end_ns))
+        here = worse.seen.timeline
+        # Of a piece they are told from its first ACK on: what left first away from the sender had left long before.
+        back_ns = _way_back_ns(run, worse)
+        heard_ns = int(here.ack_ns[0]) + back_ns if not here.has_start and len(here.ack_ns) else span[0]
+        true = _limits_within(whole, (max(span[0], heard_ns), end_ns))
         # Said to be unknown: it may be any of them.
         doubt = whole.limits.get("unknown", 0.0)
         slack = POINTS + told.get("unknown", 0.0) + doubt
@@ -240,12 +244,18 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
     return "" if told == true else f"{told}, is {true}"
 
 
-def _span(whole: Verdict, worse: Verdict) -> tuple[int, int]:
+def _span(run: Run, whole: Verdict, worse: Verdict) -> tuple[int, int]:
     """The part of the run that the degraded capture has, in the untouched one's time."""
-    there, here = whole.seen.timeline, worse.seen.timeline
+    there, here, back_ns = whole.seen.timeline, worse.seen.timeline, _way_back_ns(run, worse)
     # ACKs alone may have been captured before.
     begins = here.start_ns if here.has_start or not len(here.send_ns) else int(here.send_ns[0])
-    return max(begins, there.start_ns), min(here.end_ns, there.end_ns)
+    return max(begins + back_ns, there.start_ns), min(here.end_ns + back_ns, there.end_ns)
+
+
+def _way_back_ns(run: Run, worse: Verdict) -> int:
+    """By how much the sender is later than a receiver's tap has it: on the way back."""
+    is_there = worse.who.tap.vantage.value == "receiver" and run.base_rtt_s is not None
+    return int((run.base_rtt_s or 0.0) * 1e9 / 2) if is_there else 0
 
 
 def _losses(told: dict[str, Any], whole: Verdict, span: tuple[int, int]) -> str:

@@ -28,6 +28,28 @@ CASES = (
     (8520065, "seen twice", "losses", "numbers that another connection of the host took, copies apart"),
     (8831089, "clock set forward + both cards of a router", "limits", "a copy behind the clock's step is no timer's"),
     (7420021, "stamped early", "base_rtt_s", "out of order, by how much of the least round trip is open"),
+    (
+        8931065,
+        "one way at last + the same on two VLANs",
+        "losses",
+        "a number that comes twice moves nothing that arrived",
+    ),
+    (
+        8833106,
+        "receiver",
+        "recovery",
+        "no duplicate released the second segment sent again",
+    ),
+    (8931413, "receiver", "recovery", "nor where it goes on behind the first"),
+    (8931059, "receiver", "bottleneck_bps", "others were faster, with no queue before them"),
+    (8931436, "receiver", "bottleneck_bps", "by a rhythm: an application's pace, which varies as no queue's does"),
+    (8931467, "receiver", "bottleneck_bps", "an ACK that waited for its timer comes too close before the next"),
+    (8932010, "receiver", "recovery", "by a rhythm: what comes back to back with what was sent again left with it"),
+    (8931215, "merged by tick", "recovery", "a window of one lets no hundred segments leave in a round trip"),
+    (8931011, "clock of 15.6 ms + SACK blocks of other numbers", "recovery", "what is sure speaks for the other"),
+    (8931002, "begins in avoidance", "base_rtt_s", "an ACK before the first of its tick may have released it"),
+    (8932025, "begins in a recovery", "base_rtt_s", "nor does what left before the capture began tell of the turn"),
+    (8821092, "tap stalls + tap lost 0.1 %", "bottleneck_bps", "ACKs and segments between them read at once"),
 )
 
 

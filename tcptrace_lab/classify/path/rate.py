@@ -13,6 +13,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.goodput import SECOND_NS, carries_data, goodput_pps
+from tcptrace_lab.classify.path.modes import BIN, MODE_BINS, beside, highest_mode
 from tcptrace_lab.classify.path.rate_step import step_of
 from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, run_rates
 from tcptrace_lab.numbers import duration
@@ -28,7 +29,7 @@ from tcptrace_lab.reconstruct.given import (
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Places
+from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
 # segments of a run still stand one behind the other when the sender fills only a part of the path.
@@ -40,17 +41,6 @@ LONGEST_SHARE = 8
 # The same for the ACKs of several flows, times their number: at both ends of a run each flow may have a segment that
 # its delayed ACK has not told of yet, and that is to be a few percent of the run.
 TOGETHER_SEGMENTS = 32
-# A mode of the distribution of rates counts when it holds this share of the runs; bins of 2 % of the rate.
-MODE_SHARE = 0.04
-# ... and so many: neighbouring runs share most of their segments, one odd ACK is in three of them.
-MODE_RUNS = 4
-BIN = 0.02
-# What belongs to a mode lies so many bins around its middle: half of one for the middle's place, two for the runs' own.
-MODE_BINS = 2.5
-# One ACK in a hundred stamped early (out of order, held back on its way) makes three runs too fast, by up to the third
-# that one ACK of a run is. Beside a mode so many times as frequent they are its strays.
-STRAY_FACTOR = 10
-STRAY_SHARE = 0.3
 # A queue this long (packets) keeps the bottleneck busy: then the ACKs come at its rate, or others share it.
 BUSY_PACKETS = 4.0
 # Then most of the runs have its rate: with a smaller share of them others took turns there.
@@ -135,7 +125,7 @@ def _path_mode(runs: Runs, segments: int, clock: Clock, *, own: float, is_longes
     it cannot pace its packets one by one."""
     found = _mode(runs, RUN_WORDS.format(segments), clock, own=own, is_longest=is_longest)
     fastest = SECOND_NS / BATCH_NS
-    value = None if found is None else found.value
+    value = None if found is None else found.value or found.low
     is_hosts = value is not None and value > max(fastest, segments * fastest / SPAN_RESOLUTIONS)
     return None if is_hosts else found
 
@@ -248,7 +238,7 @@ def _swells(runs: Runs, at: Bools) -> bool:
 
 def _about(rates: Floats) -> Bools:
     """Those near the median, as near as a mode's to its middle."""
-    return _beside(rates, float(np.median(rates)), 0.0)
+    return beside(rates, float(np.median(rates)), 0.0)
 
 
 def _most_outstanding(seen: Reconstruction) -> float:
@@ -317,7 +307,7 @@ def _mode(
         return _too_few(words)
     blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
     bins = np.floor(np.log(runs.rates) / BIN).astype(np.int32)
-    peak = _highest_mode(bins, blur)
+    peak = highest_mode(bins, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     # A queue of more shows that the path, not the sender, sets the pace.
@@ -329,13 +319,13 @@ def _mode(
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
     uneven = runs.uneven[pressed]
-    of_all, peak = peak, _highest_mode(bins[pressed], blur)
-    if peak is not None and peak > of_all and np.mean(pressed[_beside(runs.rates, of_all, blur)]) > MAJORITY:
+    of_all, peak = peak, highest_mode(bins[pressed], blur)
+    if peak is not None and peak > of_all and np.mean(pressed[beside(runs.rates, of_all, blur)]) > MAJORITY:
         # The strays of a mode are as many where some of its own runs are left out.
         peak = of_all
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
-    near = _beside(rates, peak, blur)
+    near = beside(rates, peak, blur)
     low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
     # Both ends of a run are known to what two stamps can tell apart.
     share = clock.resolution_ns / float(np.median(spans[near]))
@@ -351,14 +341,23 @@ def _mode(
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
+    # Under a coarse clock runs are faster by its ticks alone.
+    is_fine = not (blur or clock.stalled_ns or runs.is_inferred or runs.compressed.all())
+    carried = highest_mode(bins[~runs.compressed], blur) if is_fine else None
+    if carried is not None and carried > peak and not beside(rates, carried, blur).any():
+        # What no queue held, and nothing pushed together on the way back, the path carried at that rate.
+        return unknown(
+            f"{method}; others faster than those, with no queue before them", low=carried / (1 + MODE_BINS * BIN)
+        )
     are_few = np.count_nonzero(near) < MAJORITY * len(runs.rates)
     # Where times were inferred whether a run waited may be chance: of those at a bottleneck's pace most do, no others
     # are faster, and where a clock takes runs longer than a round trip the window's pauses do not show in them. A slow
     # reader opens its window at a pace, too.
     is_paced = runs.is_inferred and (
         runs.is_read_slowly
-        or min(np.mean(near), np.mean(pressed[_beside(runs.rates, peak, blur)])) < MAJORITY
-        or not _beside(np.array([of_all]), peak, blur).any()
+        or min(np.mean(near), np.mean(pressed[beside(runs.rates, peak, blur)])) < MAJORITY
+        or not beside(np.array([of_all]), peak, blur).any()
+        or _is_varied(uneven[near])
         or (blur > 0 and np.median(spans[near]) > runs.base_ns)
     )
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
@@ -370,30 +369,10 @@ def _mode(
     return Estimate(value=value, low=low, high=high, method=method)
 
 
+def _is_varied(uneven: Floats) -> bool:
+    """Whether their ACKs come further apart, now and then, than full packets out of one queue."""
+    return bool(np.median(uneven) > 1 + MODE_BINS * BIN)
+
+
 def _in_bursts(uneven: Floats) -> bool:
     return bool(np.median(uneven) > UNEVEN)
-
-
-def _beside(rates: Floats, peak: float, blur: float) -> Bools:
-    """What belongs to a mode."""
-    found: Bools = np.abs(np.log(rates / peak)) <= MODE_BINS * BIN + 2 * blur
-    return found
-
-
-def _highest_mode(bins: Places, blur: float) -> float | None:
-    """Idle gaps between windows, other flows and slow readers make slower modes; none is faster than the path.
-
-    `bins`: of the rates' logarithms.
-    """
-    origin = int(bins.min())
-    mass = np.bincount(bins - origin)
-    # As wide as the clock blurs a run's rate, both ends of it.
-    width = 3 + 2 * int(np.ceil(2 * blur / BIN))
-    smooth = np.convolve(mass, np.ones(width), mode="same") if len(mass) >= width else np.full(len(mass), mass.sum())
-    least = max(MODE_SHARE * len(bins), MODE_RUNS)
-    peaks = np.flatnonzero((smooth >= np.roll(smooth, 1)) & (smooth >= np.roll(smooth, -1)) & (smooth >= least))
-    if not len(peaks):
-        return None
-    beside = peaks[(peaks > peaks[-1] - STRAY_SHARE / BIN) & (smooth[peaks] >= STRAY_FACTOR * smooth[peaks[-1]])]
-    peak = int(beside[-1]) if len(beside) else int(peaks[-1])
-    return float(np.exp((origin + peak + 0.5) * BIN))

@@ -27,6 +27,8 @@ BATCH_NS = 5_000
 SLOWED = 1.25
 # ... or met a queue, and was not pushed together on the way back (ACK compression).
 COMPRESSED = 1 / SLOWED
+# No timer of an ACK is shorter (Linux: TCP_DELACK_MIN; RFC 1122 section 4.2.3.2 allows up to 500 ms).
+LEAST_DELAYED_NS = 40_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +197,21 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
     jumped = jumped | (timeline.ack_offset[follows] < timeline.snd_una[moving]) if len(newly) else jumped
     jumped = jumped | (timeline.snd_una[moving] <= sent_unseen(flow)) if len(newly) else jumped
+    jumped = jumped | np.append(False, _waited(flow, moving)[:-1])[: len(jumped)]
     return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(bool)
+
+
+def _waited(flow: Reconstruction, moving: Ints) -> Bools:
+    """Whether an ACK waited for a timer (RFC 1122 section 4.2.3.2): of one segment behind a silence, where most tell of
+    more. What it answers came long before, so that the next ACK is too soon behind it."""
+    timeline = flow.timeline
+    found: Bools = timeline.newly_acked[moving] <= timeline.smss
+    apart = np.diff(timeline.ack_ns[moving], prepend=timeline.ack_ns[moving[:1]])
+    return (
+        found
+        & (apart > max(flow.base_rtt_ns, LEAST_DELAYED_NS))
+        & bool(np.mean(found) < MAJORITY if len(found) else False)
+    )
 
 
 def sent_unseen(seen: Reconstruction) -> int:

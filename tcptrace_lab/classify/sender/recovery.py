@@ -11,7 +11,8 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.sender.recovering import answers_missing
 from tcptrace_lab.numbers import counted
-from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.away.self_clocking import IDLE_FACTOR, SPACING_PERCENTILE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
@@ -65,6 +66,8 @@ def identify_recovery(
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if by_rhythm or tap.is_holed:
         restarted = [episode for episode in restarted if episode.sure]
+    if by_rhythm:
+        restarted = [episode for episode in restarted if _is_answered(seen, episode)]
     if by_rhythm and len(restarted) == 1:
         reasons.append(
             "the recovery is not named: whether a timer made the one restart is not told by the rhythm of ACKs"
@@ -76,7 +79,8 @@ def identify_recovery(
         return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
     if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
         sure = sum(episode.sure for episode in restarted)
-        if not sure:
+        going_on = sum(episode.sure for episode in told if not episode.restarts)
+        if sure <= going_on or not _is_one_segments(restarted):
             reasons.append("the recovery is not named: no loss event shows that the window went back to one segment")
             return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
         reasons.append(
@@ -119,6 +123,24 @@ def identify_recovery(
         reasons.append(f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})")
     sure = sum(episode.sure for episode in fast)
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
+
+
+def _is_one_segments(restarted: Sequence[Episode]) -> bool:
+    """Whether in most of these no more left in the first round trip than a window of one, and what its answer released
+    at a clock's edge."""
+    few = [episode.round_trip_sends <= 1 + DELAYED_ACK_SEGMENTS for episode in restarted]
+    return sum(few) > MAJORITY * len(few)
+
+
+def _is_answered(seen: Reconstruction, episode: Episode) -> bool:
+    """Whether what came behind the first segment sent again met no queue, as what the answer to that released does: one
+    behind the other they may have left together."""
+    times, after = seen.timeline.send_ns, episode.first_send + 1
+    gaps = np.diff(times)
+    gaps = gaps[gaps > 0]
+    if after >= len(times) or not len(gaps):
+        return True
+    return bool(times[after] - times[after - 1] > IDLE_FACTOR * _core.percentile(gaps, SPACING_PERCENTILE))
 
 
 def _ended_by_timer(seen: Reconstruction) -> set[int]:

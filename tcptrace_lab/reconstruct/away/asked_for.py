@@ -22,9 +22,11 @@ BEHIND_RESTART_SEGMENTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class _Recovery:
-    """Its first send, the ACK that moved `snd_una` to it, and what had been sent by then (RFC 6582 `recover`)."""
+    """Its first send, the next that is sent again (None: none), the ACK that moved `snd_una` to the first, and what had
+    been sent by then (RFC 6582 `recover`)."""
 
     first: int
+    next: int | None
     una: int
     recover: int
 
@@ -34,11 +36,9 @@ def as_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Bounds:
     if timeline.has_sack:
         return bounds
     top = reached(left.offset, left.end)
-    goes_on = np.append(False, left.offset[1:] == left.end[:-1])
-    again = np.flatnonzero((left.offset < top) & ~goes_on)
+    again, asked = _asked(timeline, left, top)
     low, high = bounds.low.copy(), bounds.high.copy()
-    # RFC 5681 section 3.2, RFC 6582, RFC 6298: what does not go on behind the segment before begins at `snd_una`.
-    asked = np.searchsorted(timeline.snd_una, left.offset[again], side="left").astype(low.dtype)
+    asked = asked.astype(low.dtype)
     low[again] = np.where(asked <= high[again], np.maximum(low[again], asked), low[again])
     told = np.flatnonzero(timeline.delivered - timeline.snd_una >= DUP_THRESH * timeline.smss)
     for each in _recoveries(timeline, left, again, top):
@@ -46,24 +46,58 @@ def as_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Bounds:
         is_first = third is not None and timeline.snd_una[third] == timeline.snd_una[each.una]
         if third is not None and is_first and low[each.first] <= third <= high[each.first]:
             low[each.first] = high[each.first] = third
+        _next_one(timeline, left, each, low, high)
         _released_at_end(timeline, left, each, low, high)
     return in_order(low, high, left)
+
+
+def least_turn(timeline: Timeline, left: Sends, echoed: Bounds, taken: Ints) -> int | None:
+    """From the ACK that asked for what is sent again until that passes the tap, the least: of the ACKs that it echoes
+    the first came before it. `taken`: from that first one, of each arrival (below 0: not known). None: of nothing."""
+    if timeline.has_sack:
+        return None
+    again, asked = _asked(timeline, left, reached(left.offset, left.end))
+    row = left.row[again]
+    is_named = (row >= 0) & (taken[row] >= 0) & (left.end[again] - left.offset[again] >= timeline.smss)
+    is_named &= (echoed.low[row] <= asked) & (asked <= echoed.high[row])
+    row, asked = row[is_named], asked[is_named]
+    found = taken[row] - (timeline.ack_ns[asked] - timeline.ack_ns[echoed.low[row]])
+    found = found[found > 0]
+    return int(found.min()) if len(found) else None
+
+
+def _asked(timeline: Timeline, left: Sends, top: Ints) -> tuple[Ints, Ints]:
+    """What is sent again and does not go on behind the segment before: it begins at `snd_una` (RFC 5681 section 3.2,
+    RFC 6582, RFC 6298), so that the ACK which moved that there had been heard."""
+    goes_on = np.append(False, left.offset[1:] == left.end[:-1])
+    again = np.flatnonzero((left.offset < top) & ~goes_on)
+    return again, np.searchsorted(timeline.snd_una, left.offset[again], side="left")
 
 
 def _recoveries(timeline: Timeline, left: Sends, again: Ints, top: Ints) -> Iterator[_Recovery]:
     """Those of which what was sent first lies above all that had been sent when the one before began."""
     recover = np.iinfo(np.int64).min
     una = np.searchsorted(timeline.snd_una, left.offset[again], side="left")
+    repeats = np.flatnonzero(left.offset < top)
     for first, ack in zip(again.tolist(), una.tolist(), strict=True):
         if left.offset[first] >= recover and ack < len(timeline.snd_una):
             recover = int(top[first])
             if timeline.snd_una[ack] == left.offset[first]:
-                yield _Recovery(first=first, una=ack, recover=recover)
+                yield _Recovery(first=first, next=_next(repeats, first + 1), una=ack, recover=recover)
 
 
 def _next(places: Ints, least: int) -> int | None:
     at = int(np.searchsorted(places, least))
     return int(places[at]) if at < len(places) else None
+
+
+def _next_one(timeline: Timeline, left: Sends, each: _Recovery, low: Places, high: Places) -> None:
+    """What is sent again next, though it goes on behind the first: no duplicate releases it, only what moves `snd_una`
+    (RFC 6582 section 3.2 step 3; a window of one segment likewise)."""
+    if each.next is not None and left.row[each.next] >= 0 and left.offset[each.next] > left.offset[each.first]:
+        moves = int(np.searchsorted(timeline.snd_una, left.offset[each.first], side="right"))
+        if low[each.next] < moves <= high[each.next]:
+            low[each.next] = moves
 
 
 def _released_at_end(timeline: Timeline, left: Sends, each: _Recovery, low: Places, high: Places) -> None:

@@ -256,10 +256,11 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     del is_new
     for gap in np.flatnonzero(missing < 0).tolist():
-        place = int(arrived[gap]) + 1
+        # A number may come twice: only what was put back in between is moved, never what arrived.
+        place, end = int(arrived[gap]) + 1, int(arrived[gap + 1])
         first, last = np.searchsorted(lacking, (below[gap], gap))
         for before in lacking[first:last].tolist():
-            while missing[gap] < 0 < missing[before]:
+            while missing[gap] < 0 < missing[before] and place < end:
                 order[place] = 2 * arrived[before + 1] - 1
                 place += 1
                 missing[before] -= 1

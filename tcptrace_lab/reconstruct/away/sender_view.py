@@ -19,7 +19,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes, reached
-from tcptrace_lab.reconstruct.away.asked_for import as_asked
+from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
 from tcptrace_lab.reconstruct.away.echoes import (
     Bounds,
     are_stale,
@@ -195,15 +195,24 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
         taken[first < over] = -1
     if known.is_holed:
         taken[may_lack_first(timeline, echoed)] = -1
+    if not timeline.has_start or (echoed.high < 0).any():
+        # Of the tick in which the capture began an ACK before it may have released what names it.
+        is_first = (echoed.low == 0) & (taken >= 0)
+        if np.count_nonzero(taken >= 0) - np.count_nonzero(is_first) >= FEWEST_SAMPLES:
+            taken[is_first] = -1
     turn = _least_turns(taken, is_full)
     if turn is None:
         return None
+    turn_ns, full_turn_ns = turn
+    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    # Where the tap lost ACKs an earlier one may have asked.
+    asked_ns = None if known.is_holed else least_turn(timeline, left, echoed, taken)
+    full_turn_ns = full_turn_ns if asked_ns is None else min(full_turn_ns, asked_ns)
+    turn_ns = min(turn_ns, full_turn_ns)
     # What is as long as the capture is not held beside what is made of it.
     del taken
-    turn_ns, full_turn_ns = turn
     owed = gives_back(echoed, seen, timeline.ack_ns, timeline.delivered, timeline.snd_una)
     pace = Pace(time_ns=seen.time_ns, is_full=is_full, least_ns=(full_turn_ns, turn_ns), gives_back=owed)
-    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     bounds = _bounds(timeline, left, echoed, pace.latest())
     del echoed, is_full
     release, slack = released_by(timeline, left, as_asked(timeline, left, bounds), by_echo=True)

@@ -183,16 +183,22 @@ def held_back_ns(timeline: Timeline) -> int:
 
 def held_back(timeline: Timeline) -> tuple[Ints, Ints]:
     """From when to when ACKs were read at once, behind a silence in which they would have come at the others' pace."""
-    times = timeline.ack_ns[timeline.newly_acked > 0]
+    moving = timeline.newly_acked > 0
+    times = timeline.ack_ns[moving]
     gaps = np.diff(times)
     if len(gaps) < FEWEST_SAMPLES:
         return times[:0], times[:0]
     usual = _core.median(gaps)
-    edges = np.flatnonzero(np.diff((gaps <= min(AT_ONCE_NS, MINORITY * usual)).astype(np.int8), prepend=0, append=0))
+    # The segments beside it, which it answers or releases, are read between two.
+    packets = 1 + np.minimum(timeline.newly_acked[moving][1:] // timeline.smss, DELAYED_ACK_SEGMENTS)
+    at_once = gaps <= np.minimum(AT_ONCE_NS * packets, MINORITY * usual)
+    edges = np.flatnonzero(np.diff(at_once.astype(np.int8), prepend=0, append=0))
     begins, ends = edges[::2], edges[1::2]
     begins, ends = begins[begins > 0], ends[begins > 0]
     before, due = gaps[begins - 1], (ends - begins + 1) * usual
-    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & (before <= due / MAJORITY)
+    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due)
+    # Of a tap that was late once, also behind silences that began before it was.
+    is_held &= (before <= due / MAJORITY).any(where=is_held)
     return times[begins[is_held]], times[ends[is_held]]
 
 
