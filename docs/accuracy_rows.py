@@ -117,29 +117,33 @@ def _drawn(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def simulated_rows() -> Iterator[Row]:
-    """Runs of the simulator from a seed of their own; without those in which the first sender carried nothing."""
+    """Runs of the simulator from a seed of their own."""
     for number in range(RUNS):
-        try:
-            scenario, control = draw(np.random.default_rng([SEED, number]))
-        except ScenarioError:
-            continue
-        scenario = dataclasses.replace(scenario, taps=("sender", "receiver"))
-        with tempfile.TemporaryDirectory() as folder:
-            files = [Path(folder) / f"{tap}.pcap" for tap in scenario.taps]
-            truth = Path(folder) / "run.truth.csv"
-            simulate_to_files(scenario, captures=files, truth=truth, payload=False)
-            path = scenario.path
-            facts = {
-                "rate_bps": path.bottleneck.rate_bps,
-                "rtt_s": path.base_rtt_s,
-                "buffer": path.waiting_places(path.bottleneck),
-                "per_cycle": None,
-                "control": control,
-            }
-            for tap, file in zip(scenario.taps, files, strict=True):
-                yield from itertools.islice(
-                    _rows(file, truth, f"simulated {number} ({control}), {tap}", lambda port, facts=facts: facts), 1
-                )
+        yield from rows_of_run(SEED, number)
+
+
+def rows_of_run(seed: int, number: int) -> Iterator[Row]:
+    """The first sender of one drawn run, from both ends; none where it carried nothing."""
+    try:
+        scenario, control = draw(np.random.default_rng([seed, number]))
+    except ScenarioError:
+        return
+    scenario = dataclasses.replace(scenario, taps=("sender", "receiver"))
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{tap}.pcap" for tap in scenario.taps]
+        truth = Path(folder) / "run.truth.csv"
+        simulate_to_files(scenario, captures=files, truth=truth, payload=False)
+        path = scenario.path
+        facts = {
+            "rate_bps": path.bottleneck.rate_bps,
+            "rtt_s": path.base_rtt_s,
+            "buffer": path.waiting_places(path.bottleneck),
+            "per_cycle": None,
+            "control": control,
+        }
+        for tap, file in zip(scenario.taps, files, strict=True):
+            rows = _rows(file, truth, f"simulated {number} ({control}), {tap}", lambda port, facts=facts: facts)
+            yield from itertools.islice(rows, 1)
 
 
 def kernel_rows() -> Iterator[Row]:

@@ -16,7 +16,7 @@ COUNTS_STEP = 16
 # retransmission that was lost: one in thirty where a lossy path drops one in fifteen).
 EVERY_NUMBER_SHARE = 0.95
 # Of two packets one may be lost each time: as many copies as there were holes, and the ends of flights.
-MOST_LOST_AGAIN = 2
+LOST_AGAIN_FACTOR = 2
 # More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
 MOST_MISSING = 256
 MOST_HOLES = 4096
@@ -167,7 +167,7 @@ def _is_every_number(whole: Sends, arrived: Places, missing: Places) -> bool:
     if np.mean(missing == 0) >= EVERY_NUMBER_SHARE:
         return True
     lost, filled = holes(whole)
-    if missing[missing > 0].sum() > MOST_LOST_AGAIN * len(lost):
+    if missing[missing > 0].sum() > LOST_AGAIN_FACTOR * len(lost):
         return False
     opened = np.searchsorted(lost, arrived[1:])
     closed = np.searchsorted(np.sort(filled), arrived[:-1], side="right")

@@ -1,0 +1,30 @@
+"""Drawn runs from both ends whose verdict, window or losses once were not what the simulator did."""
+
+from __future__ import annotations
+
+import pytest
+
+from docs.accuracy_rows import rows_of_run
+
+CASES = (
+    (
+        20261403,
+        67,
+        "sender",
+        "control",
+        "HyStart++ that goes on as it began is off by little: asked of all",
+    ),
+    (20261402, 24, "sender", "slow starts", "what a recovery left beyond its window, and is lost, shows no restart"),
+    (20261403, 10, "sender", "bounds", "what drains shows no window where delay closed it"),
+    (20261403, 54, "sender", "losses", "what arrived between two timers outran copies"),
+    (20261402, 60, "receiver", "losses", "a hole below the one that is filled had been sent again before"),
+    (20261402, 9, "receiver", "losses", "a host's own time counts in a turn"),
+    (20261402, 31, "receiver", "bounds", "a timer within a restart, and half of the packets lost: every number is one"),
+    (20261401, 2, "receiver", "losses", "numbers that others took are no losses"),
+)
+
+
+@pytest.mark.parametrize(("seed", "number", "tap", "claim"), [pytest.param(*case[:4], id=case[4]) for case in CASES])
+def test_what_a_drawn_run_did_is_not_contradicted(seed: int, number: int, tap: str, claim: str) -> None:
+    (row,) = (row for row in rows_of_run(seed, number) if row.name.endswith(tap))
+    assert claim not in dict(row.wrong())
