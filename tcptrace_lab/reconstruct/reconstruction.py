@@ -16,6 +16,7 @@ from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, los
 from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
 from tcptrace_lab.reconstruct.standing import standing
+from tcptrace_lab.reconstruct.tap.stalled import held_back
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Timeline, WorkedOutOnce
 from tcptrace_lab.reconstruct.windows import limits, window_columns, windows
 
@@ -59,6 +60,17 @@ class Reconstruction(WorkedOutOnce):
         """Whether ACKs tell of more than a receiver leaves waiting (RFC 9293 section 3.8.6.3): some may be missing."""
         newly = self.timeline.newly_acked
         return bool(np.count_nonzero(newly > DELAYED_ACK_SEGMENTS * self.timeline.smss) > MINORITY * len(newly))
+
+    @cached_property
+    def jump(self) -> int:
+        """Bytes beyond which an ACK jumps: it fills a hole, or those before it are missing."""
+        newly = self.timeline.newly_acked
+        return int(max(4 * self.timeline.smss, 4 * _core.median(newly[newly > 0])))
+
+    @cached_property
+    def held_back(self) -> tuple[Ints, Ints]:
+        """From when to when ACKs were read at once that the tap had held back."""
+        return held_back(self.timeline)
 
     def una_at(self, times: Ints) -> Floats:
         """What was acknowledged at these times; minus infinity where a capture's beginning hides it."""

@@ -77,7 +77,8 @@ def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple
             if of_sacked and timeline.has_sack:
                 column = column.copy()
                 column[rows] = sacked
-            found[told, of_sacked] = next((each for each in found.values() if np.array_equal(each, column)), column)
+            equals = (each for each in found.values() if each is column or np.array_equal(each, column))
+            found[told, of_sacked] = next(equals, column)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcptrace_lab.classify.path.runs import jump_of, most_in, sent_unseen
+from tcptrace_lab.classify.path.runs import most_in, sent_unseen
 from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
@@ -31,12 +31,12 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool =
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
     if not has_flight or (seen.episodes and not len(timeline.sack_edges)):
         arrived = np.diff(una, prepend=una[:1])
-        una = una - np.cumsum(np.where(arrived > jump_of(seen), arrived, 0))
+        una = una - np.cumsum(np.where(arrived > seen.jump, arrived, 0))
     most = most_in(times, una, SECOND_NS, seen)
     if not most:
         # A second of which the largest ACK was all bounds nothing.
         return None
-    held_ns = held_back_ns(timeline)
+    held_ns = held_back_ns(timeline, seen.held_back[0])
     if carries_data(seen):
         # Behind the other side's data ACKs wait for as long as its queue lasts: no longer than round trips swell.
         held_ns = max(held_ns, int(np.ptp(timeline.rtt[1])) if len(timeline.rtt[1]) else 0)

@@ -47,12 +47,14 @@ class Policed:
 
 @dataclass(frozen=True, kw_only=True)
 class _Packets:
-    """When each left, its size in full packets (0: it was lost), and what had passed with it."""
+    """When each left, what had passed with it and before it, in full packets (one that was lost is 0), and how long
+    after the first it left, in ns."""
 
     times: Ints
-    weights: Floats
     passed: Floats
+    before: Floats
     is_lost: Bools
+    after_ns: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +129,8 @@ def _packets(seen: Reconstruction, most: int) -> _Packets:
     is_lost[some] = [pair in gone for pair in zip(times[some].tolist(), offsets[some].tolist(), strict=True)]
     full = timeline.smss + timeline.header_bytes
     weights = np.where(is_lost, 0.0, (lengths + timeline.header_bytes) / full)
-    return _Packets(times=times, weights=weights, passed=np.cumsum(weights), is_lost=is_lost)
+    passed, after_ns = np.cumsum(weights), (times - times[0]).astype(np.float64)
+    return _Packets(times=times, passed=passed, before=passed - weights, is_lost=is_lost, after_ns=after_ns)
 
 
 def _proposed(packets: _Packets) -> list[float]:
@@ -149,7 +152,7 @@ def _proposed(packets: _Packets) -> list[float]:
 
 def _bucket(packets: _Packets, rate: float) -> _Bucket:
     """Lindley's recursion of what passed, and the level that parts it best from what was lost."""
-    over = packets.passed - packets.weights - rate * (packets.times - packets.times[0]) / 1e9
+    over = packets.before - rate * packets.after_ns / 1e9
     levels = over - np.minimum.accumulate(over)
     lost, kept = np.sort(levels[packets.is_lost]), levels[~packets.is_lost]
     # Of those that passed how many found it less full than each that was lost: those are few, these are not sorted.

@@ -17,7 +17,6 @@ from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS
-from tcptrace_lab.reconstruct.tap.stalled import held_back
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline
 
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
@@ -144,8 +143,8 @@ def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
     if flow.timeline.hides_blocks and not len(flow.timeline.sack_edges):
         ends = _all_answered(flow.timeline, ends)
     set_ns = np.array(flow.timeline.set_ns, dtype=np.int64)
-    held = held_back(flow.timeline)
-    if len(held[0]) > MINORITY * np.count_nonzero(np.diff(flow.timeline.ack_ns) > AT_ONCE_NS):
+    held = flow.held_back
+    if len(held[0]) and len(held[0]) > MINORITY * np.count_nonzero(np.diff(flow.timeline.ack_ns) > AT_ONCE_NS):
         # So often it is the path, or its radio, that holds them back, and their pace over longer runs is its.
         held = held[0][:0], held[1][:0]
     behind_ns = _behind_missing(flow)
@@ -162,7 +161,7 @@ def _behind_missing(flow: Reconstruction) -> Ints:
     timeline = flow.timeline
     if not len(timeline.sack_edges):
         return timeline.ack_ns[:0]
-    is_jump = np.diff(timeline.delivered, prepend=timeline.first_offset) > jump_of(flow)
+    is_jump = np.diff(timeline.delivered, prepend=timeline.first_offset) > flow.jump
     found: Ints = timeline.ack_ns[is_jump & (timeline.sack_high > timeline.snd_una)]
     return found
 
@@ -192,7 +191,7 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     moving = np.flatnonzero((timeline.newly_acked > 0) & (arrived > 0))
     newly = arrived[moving]
     scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
-    jumped = newly > jump_of(flow) if len(newly) else newly
+    jumped = newly > flow.jump if len(newly) else newly
     # One that was overtaken by its successor leaves that one too early.
     follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
     jumped = jumped | (timeline.ack_offset[follows] < timeline.snd_una[moving]) if len(newly) else jumped
@@ -222,12 +221,6 @@ def sent_unseen(seen: Reconstruction) -> int:
         return timeline.first_offset
     begun = np.searchsorted(timeline.send_ns, timeline.send_ns[0] + seen.base_rtt_ns, side="right")
     return int(timeline.snd_max[begun - 1])
-
-
-def jump_of(seen: Reconstruction) -> int:
-    """Bytes beyond which an ACK jumps: it fills a hole, or those before it are missing."""
-    moved = seen.timeline.newly_acked[seen.timeline.newly_acked > 0]
-    return int(max(4 * seen.timeline.smss, 4 * _core.median(moved)))
 
 
 def touches(begin: Ints, end: Ints, episodes: tuple[Episode, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -295,6 +295,8 @@ def disorder_ns(offsets: Ints, lengths: Ints, late: Bools, times: Ints) -> int:
     Written in another order than they came, or delayed on their way, each by its own time: what is as close is not told
     in order, nor how far apart. What comes later than a host takes fills a hole.
     """
+    if not late.any():
+        return 0
     tops = np.maximum.accumulate(offsets + lengths)
     waits = times[late] - times[np.searchsorted(tops, offsets[late], side="right")]
     waits = waits[waits <= _core.HOST_NS]

@@ -172,13 +172,14 @@ def _waited(turns: _Turns) -> Ints:
     return found
 
 
-def held_back_ns(timeline: Timeline) -> int:
-    """The longest silence behind which ACKs were read at once that would have come in it: by so much more than its
-    stamps say may a time have lasted that begins with them. 0: none."""
-    begins, ends = held_back(timeline)
+def held_back_ns(timeline: Timeline, begins: Ints) -> int:
+    """The longest silence behind which ACKs were read at once that would have come in it, from these times on: by so
+    much more than its stamps say may a time have lasted that begins with them. 0: none."""
+    if not len(begins):
+        return 0
     times = timeline.ack_ns[timeline.newly_acked > 0]
     first = np.searchsorted(times, begins)
-    return int((times[first] - times[first - 1]).max(initial=0)) if len(ends) else 0
+    return int((times[first] - times[first - 1]).max())
 
 
 def held_back(timeline: Timeline) -> tuple[Ints, Ints]:

@@ -205,7 +205,8 @@ def _hops(ttl: float) -> int | None:
 def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
     """What the timestamps of the segments tell of the way from the sender to the tap; None without them."""
     segments, acks = rows
-    offered = np.maximum.accumulate(timeline.ack_offset + timeline.rwnd)
+    offered = timeline.ack_offset + timeline.rwnd
+    np.maximum.accumulate(offered, out=offered)
     found = _core.echoed(
         [segments[name] for name in ("time_ns", "offset", "length", "ts_ecr")],
         [timeline.ack_ns, acks["ts_val"], offered if timeline.has_scale else offered[:0]],

@@ -78,10 +78,13 @@ impl Scoreboard {
             .rows
             .partition_point(|row| row.0 <= offset)
             .checked_sub(1)?;
-        let behind = self.rows.partition_point(|row| row.0 < end).max(at + 1);
-        let is_whole = self.gaps[at] == self.gaps[behind - 1]
-            && self.rows[at].1 > offset
-            && self.rows[behind - 1].1 >= end;
+        let (_, right, ack) = self.rows[at];
+        // Most are in one block, or in none.
+        if right <= offset || right >= end {
+            return (right > offset).then_some(ack as usize);
+        }
+        let behind = at + self.rows[at..].partition_point(|row| row.0 < end);
+        let is_whole = self.gaps[at] == self.gaps[behind - 1] && self.rows[behind - 1].1 >= end;
         is_whole.then(|| self.last_of(at, behind) as usize)
     }
 
