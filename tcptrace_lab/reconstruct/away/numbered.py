@@ -6,7 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
-from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MINORITY
+from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
 from tcptrace_lab.reconstruct.timeline import Places
 
@@ -163,11 +163,14 @@ def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
 
 def _is_every_number(whole: Sends, arrived: Places, missing: Places) -> bool:
     """Whether the host numbers nothing but this flow's packets: most steps are explained; or, with as many packets lost
-    as arrive, those between which nothing was under repair, and no more is missing than is lost again of what was."""
+    as arrive, those between which nothing was under repair. Most holes are filled then, and no more is missing than is
+    lost again.
+    """
     if np.mean(missing == 0) >= EVERY_NUMBER_SHARE:
         return True
     lost, filled = holes(whole)
-    if missing[missing > 0].sum() > LOST_AGAIN_FACTOR * len(lost):
+    is_mended = np.count_nonzero(filled < NEVER) > MAJORITY * len(lost)
+    if not is_mended or missing[missing > 0].sum() > LOST_AGAIN_FACTOR * len(lost):
         return False
     opened = np.searchsorted(lost, arrived[1:])
     closed = np.searchsorted(np.sort(filled), arrived[:-1], side="right")
