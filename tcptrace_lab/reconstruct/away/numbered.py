@@ -78,22 +78,23 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         begun = int(np.searchsorted(lost, place, side="left"))
         first = max(begun - MOST_HOLES, 0)
         # Nor are those open that left first where the numbers are missing.
-        is_open = (filled[first:begun] > place) & (filled[first:begun] < NEVER) & (lost[first:begun] < behind)
+        may_be = (filled[first:begun] > place) & (filled[first:begun] < NEVER) & (lost[first:begun] < behind)
         if begun and lost[begun - 1] >= behind and _fills_none(whole, filled, place, below):
             # What left next, by its number, was lost with it: it left before them, and is what comes now.
             places.append(behind)
             found.append((int(whole.offset[place]), int(whole.end[place])))
             wanted -= 1
-        unfilled = (np.flatnonzero(is_open) + first).tolist()
+        unfilled = (np.flatnonzero(may_be) + first).tolist()
         # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
         now_ns = int(seen.time_ns[whole.row[place]])
         again_ns = seen.time_ns[whole.row[filled[unfilled]]].tolist()
-        unfilled = [
-            hole
-            for hole, next_ns in zip(unfilled, again_ns, strict=True)
-            if next_ns - now_ns >= least_ns and now_ns - tried_ns.get(hole, now_ns - turn_ns) >= least_ns
-        ]
+        unfilled = [hole for hole, ns in zip(unfilled, again_ns, strict=True) if ns - now_ns >= least_ns]
+        is_open = bool(unfilled)
+        unfilled = [hole for hole in unfilled if now_ns - tried_ns.get(hole, now_ns - turn_ns) >= least_ns]
         top = max(int(below[place]), tail)
+        if is_open and not unfilled:
+            # All that is asked for was sent again a moment before.
+            continue
         if not unfilled:
             # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
             shown_ns = seen.time_ns[whole.row[arrived[gap]]]
