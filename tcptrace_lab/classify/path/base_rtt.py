@@ -64,7 +64,8 @@ def least_rtt(
     if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
         # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
         # were none stands out, but small packets took longer.
-        above = max(above, int((samples + unread_ns(seen.timeline, handshake_ns)).min() - samples.min()))
+        unread = unread_ns(seen.timeline, handshake_ns, clock.stalled_ns)
+        above = max(above, int((samples + unread).min() - samples.min()))
     above /= 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.

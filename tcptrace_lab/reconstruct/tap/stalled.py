@@ -114,8 +114,10 @@ def _read_late(
     # No path answers while what came together is read.
     at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
     is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
-    if not len(at_once) and np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(is_short):
-        # Shorter by more than any silence before them lasted: the path itself has become shorter.
+    is_path = np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(is_short)
+    if not len(at_once) and is_path and len(np.unique(read[is_unexplained])) >= FEWEST_ALIKE:
+        # Shorter by more than any silence before them lasted, again and again: the path itself has become shorter. It
+        # does not for a burst or two and then is as long as before; those left while the tap did not read.
         return (), 0
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
@@ -150,25 +152,27 @@ def _is_told(samples: Ints, handshake_ns: float) -> bool:
     return bool(np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples))
 
 
-def unread_ns(timeline: Timeline, handshake_ns: float) -> Ints:
-    """For each round trip how long its segment may have waited to be read, in ns."""
+def unread_ns(timeline: Timeline, handshake_ns: float, stalled_ns: int = 0) -> Ints:
+    """For each round trip how long its segment may have waited to be read, in ns; `stalled_ns`: for so long the tap did
+    not read at times."""
     samples = timeline.rtt[1]
     if len(samples) < FEWEST_SAMPLES:
         return np.zeros(len(samples), dtype=np.int64)
-    return _waited(_round_trips(timeline, handshake_ns))
+    return _waited(_round_trips(timeline, handshake_ns), stalled_ns)
 
 
-def _waited(turns: _Turns) -> Ints:
+def _waited(turns: _Turns, stalled_ns: int = 0) -> Ints:
     """How long what asked may have waited to be read: since before a silence, if it came within a small part of that
-    behind it, and something of the other side before it. What a host sends of itself came when it did, and of the first
-    that was captured nothing tells."""
+    behind it, and something of the other side before it. What a host sends of itself came when it did, but for what a
+    tap is known to stall (`stalled_ns`), and of the first that was captured nothing tells."""
     stamps, silence, read = turns.stamps, turns.silence, turns.asked
     until = stamps + (MINORITY * silence).astype(np.int64)
     # The silence that reaches furthest, its own or one before.
     behind = np.maximum.accumulate(np.where(until >= np.maximum.accumulate(until), np.arange(len(until)), 0))
     heard = np.cumsum(~turns.is_asking)
     is_answer = (heard[read] > (heard - ~turns.is_asking)[behind[read]]) | (behind[read] == 0)
-    found: Ints = np.where(is_answer, stamps[read] - (stamps - silence)[behind[read]], 0)
+    since = stamps[read] - (stamps - silence)[behind[read]]
+    found: Ints = np.where(is_answer, since, np.minimum(since, stalled_ns))
     return found
 
 
