@@ -66,6 +66,9 @@ def least_rtt(
         # were none stands out, but small packets took longer.
         unread = unread_ns(seen.timeline, handshake_ns, clock.stalled_ns)
         above = max(above, int((samples + unread).min() - samples.min()))
+    if handshake_rtt_s is None or clock.stalled_ns:
+        # Of one turn alone the segments may have been read late: nothing else tells.
+        above = max(above, least_alike_ns(seen, handshake_rtt_s) - int(samples.min()))
     above /= 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.

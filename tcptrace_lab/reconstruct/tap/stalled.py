@@ -114,10 +114,7 @@ def _read_late(
     # No path answers while what came together is read.
     at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
     is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
-    is_path = np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(is_short)
-    if not len(at_once) and is_path and len(np.unique(read[is_unexplained])) >= FEWEST_ALIKE:
-        # Shorter by more than any silence before them lasted, again and again: the path itself has become shorter. It
-        # does not for a burst or two and then is as long as before; those left while the tap did not read.
+    if not len(at_once) and _is_path(read, is_short, is_unexplained):
         return (), 0
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
@@ -125,16 +122,31 @@ def _read_late(
     late = np.setdiff1d(np.union1d(at_once, alone), read[: int(is_first)])
     if not len(late) or len(late) > MAJORITY * every:
         return (), 0
-    # Others as long made round trips longer, or lie where none was timed.
+    # Others as long made round trips longer, or lie where none was timed; what was answered as usual was read on time.
     others = np.flatnonzero(silence[begins] >= silence[begins[late]].min())
+    others = np.setdiff1d(others, answered[taken <= _core.median(taken)])
     if len(others) <= MINORITY * len(begins):
         late = np.union1d(late, others)
-    # A tap that was late once was whenever round trips are shorter than the handshake's.
+    # A tap that was late once was whenever round trips are shorter than the handshake's: but for those of many turns,
+    # of which the handshake itself was read late.
+    shorter = np.unique(read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
+    if is_told and len(shorter) > max(MINORITY * every, FEWEST_ALIKE):
+        return _read_late(turns, np.nan, np.nan, resolution_ns, is_first=is_first)
     if is_told:
-        late = np.union1d(late, read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
+        late = np.union1d(late, shorter)
     ends = np.append(begins[1:], len(stamps))
     marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
     return tuple(marks.tolist()), int(silence[begins[late]].max())
+
+
+def _is_path(read: Ints, is_short: Bools, is_unexplained: Bools) -> bool:
+    """Whether the path itself has become shorter: by more than any silence before what was asked lasted, in several
+    turns one behind the other. It does not for a burst or two and then is as long as before."""
+    turns = np.unique(read[is_unexplained])
+    if len(turns) < FEWEST_ALIKE or np.count_nonzero(is_unexplained) <= MAJORITY * np.count_nonzero(is_short):
+        return False
+    meanwhile = (read >= turns[0]) & (read <= turns[-1])
+    return bool(np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(meanwhile))
 
 
 def _longer_ns(timeline: Timeline) -> int:
