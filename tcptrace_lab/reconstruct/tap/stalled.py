@@ -16,6 +16,7 @@ from tcptrace_lab.reconstruct.given import (
     DELAYED_ACK_SEGMENTS,
     FEWEST_ALIKE,
     FEWEST_SAMPLES,
+    FULL_SHARE,
     MAJORITY,
     MINORITY,
 )
@@ -124,13 +125,14 @@ def _read_late(
         return (), 0
     # Others as long made round trips longer, or lie where none was timed; what was answered as usual was read on time.
     others = np.flatnonzero(silence[begins] >= silence[begins[late]].min())
-    others = np.setdiff1d(others, answered[taken <= _core.median(taken)])
+    others = np.setdiff1d(others, answered[taken <= _core.percentile(taken, 100 * FULL_SHARE)])
     if len(others) <= MINORITY * len(begins):
         late = np.union1d(late, others)
-    # A tap that was late once was whenever round trips are shorter than the handshake's: but for those of many turns,
-    # of which the handshake itself was read late.
+    # A tap that was late once was whenever round trips are shorter than the handshake's; but where many are that were
+    # read behind no silence the handshake itself was read late.
     shorter = np.unique(read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
-    if is_told and len(shorter) > max(MINORITY * every, FEWEST_ALIKE):
+    at_their_time = np.count_nonzero(silence[begins[shorter]] <= _core.HOST_NS)
+    if is_told and at_their_time > max(MINORITY * every, FEWEST_ALIKE):
         return _read_late(turns, np.nan, np.nan, resolution_ns, is_first=is_first)
     if is_told:
         late = np.union1d(late, shorter)
