@@ -115,7 +115,10 @@ def _read_late(
     # No path answers while what came together is read.
     at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
     is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
-    if not len(at_once) and _is_path(read, is_short, is_unexplained):
+    since = stamps[turns.asked] - (stamps - silence)[begins[read]]
+    is_sooner = is_short & (taken + since < SHORTER_SHARE * full_ns)
+    is_often = np.count_nonzero(taken < SHORTER_SHARE * handshake_ns) > MINORITY * len(taken)
+    if not len(at_once) and _is_path(read, is_short, is_unexplained, is_sooner, is_often=is_often):
         return (), 0
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
@@ -141,14 +144,17 @@ def _read_late(
     return tuple(marks.tolist()), int(silence[begins[late]].max())
 
 
-def _is_path(read: Ints, is_short: Bools, is_unexplained: Bools) -> bool:
-    """Whether the path itself has become shorter: by more than any silence before what was asked lasted, in several
-    turns one behind the other. It does not for a burst or two and then is as long as before."""
-    turns = np.unique(read[is_unexplained])
-    if len(turns) < FEWEST_ALIKE or np.count_nonzero(is_unexplained) <= MAJORITY * np.count_nonzero(is_short):
-        return False
+def _is_path(read: Ints, is_short: Bools, is_unexplained: Bools, is_sooner: Bools, *, is_often: bool) -> bool:
+    """Whether the path itself is shorter: by more than the silence before what was asked lasted (`is_sooner`), or,
+    where a host may have sent of itself behind that, than the handshake's round trip often (`is_often`), or in many
+    turns one behind the other. It does not become so for a few turns and is as long as before then."""
+    turns, most = np.unique(read[is_unexplained]), MAJORITY * np.count_nonzero(is_short)
+    if np.count_nonzero(is_unexplained) <= most or np.count_nonzero(is_sooner) > most:
+        return bool(np.count_nonzero(is_sooner) > most)
+    if is_often or len(turns) > MINORITY * len(np.unique(read)):
+        return True
     meanwhile = (read >= turns[0]) & (read <= turns[-1])
-    return bool(np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(meanwhile))
+    return len(turns) >= FEWEST_ALIKE and np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(meanwhile)
 
 
 def _longer_ns(timeline: Timeline) -> int:
