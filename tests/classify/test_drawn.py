@@ -116,6 +116,9 @@ CASES = (
     (8921012, "tap stalls", "base_rtt_s", "many turns undercut a handshake that was read late"),
     (8921073, "tap stalls + one ACK of four", "base_rtt_s", "a path that is shorter stays so"),
     (8921089, "tap stalls + only the SYN-ACK", "base_rtt_s", "one turn's round trips that no other comes near"),
+    (8922025, "directions delayed apart", "control", "holes filled before the third duplicate"),
+    (8921023, "directions delayed apart", "control", "the same, where one of two laws is named"),
+    (8921040, "noisy stamps, sorted + IP identification 0", "recovery", "the same, and restarts"),
     (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
 )
 
