@@ -119,6 +119,7 @@ CASES = (
     (8922025, "directions delayed apart", "control", "holes filled before the third duplicate"),
     (8921023, "directions delayed apart", "control", "the same, where one of two laws is named"),
     (8921040, "noisy stamps, sorted + IP identification 0", "recovery", "the same, and restarts"),
+    (8811022, "one ACK of four", "initial_window", "the first ACK captured tells of four segments: others released"),
     (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
 )
 
@@ -167,6 +168,14 @@ def test_the_path_is_told_of_a_tap_that_stalls(seed: int, tmp_path: Path) -> Non
     wrong, verdict = judged(seed, "tap stalls", tmp_path)
     assert not wrong
     assert verdict.path.base_rtt_s.high is not None
+
+
+@pytest.mark.parametrize(("seed", "segments"), [(8921015, 10), (8921037, 4)])
+def test_the_first_window_is_told_where_the_first_acks_are_missing(seed: int, segments: int, tmp_path: Path) -> None:
+    """The first captured tells of four segments: what left a round trip behind the first was released by others."""
+    wrong, verdict = judged(seed, "one ACK of four", tmp_path)
+    assert not wrong
+    assert verdict.as_dict()["initial_window"]["segments"] == segments
 
 
 def test_the_end_of_a_flight_that_was_lost_is_counted_once(tmp_path: Path) -> None:
