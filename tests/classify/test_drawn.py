@@ -120,6 +120,7 @@ CASES = (
     (8921023, "directions delayed apart", "control", "the same, where one of two laws is named"),
     (8921040, "noisy stamps, sorted + IP identification 0", "recovery", "the same, and restarts"),
     (8811022, "one ACK of four", "initial_window", "the first ACK captured tells of four segments: others released"),
+    (8922020, "bare ACKs stripped", "initial_window", "a write's short end that waited for an answer out of sight"),
     (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
 )
 

@@ -83,8 +83,10 @@ def initial_window(
         or (behind == begin + 1 and timeline.send_ns[behind] - answer_ns < line_ns)
     ):
         return None
-    if until < answer_ns and _is_short(timeline, behind - 1):
-        # What follows may have been written later, and the window have had room for it all along.
+    ends = timeline.send_end[behind - 1 : behind + 1] - timeline.send_offset[behind - 1 : behind + 1]
+    if until < answer_ns and (ends < timeline.smss).any():
+        # What follows may have been written later, or its short end have waited for an answer (Nagle), and the window
+        # have had room for it all along.
         return None
     # From the first byte of the connection: the tap may have lost the segment that had it.
     beginning = int(timeline.send_offset[begin]) if begin else min(timeline.first_offset, 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.timeline import Ints
 
@@ -22,7 +22,7 @@ def asked_late_ns(segments: Any, acks: Any, times: tuple[Ints, Ints], resolution
     duplicates, or for a time, fills its holes anywhere between two of them.
     """
     thirds = np.flatnonzero(acks["dup_count"] == DUP_THRESH)
-    if len(thirds) < FEWEST_ALIKE or len(acks["sack_edges"]):
+    if len(thirds) < FEWEST_SAMPLES or len(acks["sack_edges"]):
         return 0
     sent_ns, heard_ns = times
     last = np.searchsorted(segments["packet"], acks["packet"][thirds]) - 1
