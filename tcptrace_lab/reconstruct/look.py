@@ -14,6 +14,7 @@ from tcptrace_lab.reconstruct.away.arrivals import IS_COPY
 from tcptrace_lab.reconstruct.away.echoes import named_by
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, FULL_SHARE, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
+from tcptrace_lab.reconstruct.tap.asked import asked_late_ns
 from tcptrace_lab.reconstruct.tap.clock import Clock, clock_of, disorder_ns, in_order
 from tcptrace_lab.reconstruct.tap.copies import copies_apart_ns, has_lost_copies
 from tcptrace_lab.reconstruct.tap.foreign import take_out_foreign
@@ -71,6 +72,8 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     if named is not None:
         numbers = segments["packet"], acks["packet"]
         ahead = max(ahead, named.ahead_ns(numbers, (sent_ns, heard_ns), is_whole=not lost_acks))
+    elif row["vantage"] != other:
+        ahead = max(ahead, asked_late_ns(segments, acks, (sent_ns, heard_ns), clock.resolution_ns))
     apart_ns = copies_apart_ns(segments, sent_ns)
     lengths, is_late = segments["length"], segments["cause"] == OUT_OF_ORDER
     late = disorder_ns(segments["offset"], lengths, is_late, sent_ns)

@@ -111,6 +111,16 @@ CASES = (
     (7155012, "no option captured + no segment twice", "bottleneck_bps", "few runs, and holes filled out of sight"),
     (8811181, "a file of the ring missing + merged by tick", "bottleneck_bps", "two ACKs behind what is missing jump"),
     (8812046, "no SYN + begins in avoidance", "bottleneck_bps", "another's share of a queue of a few packets"),
+    (8923001, "tap stalls", "base_rtt_s", "a burst of the host's own, left while the tap did not read"),
+    (8922020, "tap stalls + only the SYN-ACK", "base_rtt_s", "a burst may have waited for as long as the tap stalls"),
+    (8921012, "tap stalls", "base_rtt_s", "many turns undercut a handshake that was read late"),
+    (8921073, "tap stalls + one ACK of four", "base_rtt_s", "a path that is shorter stays so"),
+    (8921089, "tap stalls + only the SYN-ACK", "base_rtt_s", "one turn's round trips that no other comes near"),
+    (8922025, "directions delayed apart", "control", "holes filled before the third duplicate"),
+    (8921023, "directions delayed apart", "control", "the same, where one of two laws is named"),
+    (8921040, "noisy stamps, sorted + IP identification 0", "recovery", "the same, and restarts"),
+    (8811022, "one ACK of four", "initial_window", "the first ACK captured tells of four segments: others released"),
+    (8922020, "bare ACKs stripped", "initial_window", "a write's short end that waited for an answer out of sight"),
     (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
 )
 
@@ -151,6 +161,22 @@ def test_what_a_receivers_capture_shows_of_a_writer_is_right(seed: int, tmp_path
     verdict = main_verdict(found.places["receiver"], without=found.others)
     assert verdict is not None
     assert "sender's limits" not in against_truth(found, verdict)
+
+
+@pytest.mark.parametrize("seed", [8921031, 8921053])
+def test_the_path_is_told_of_a_tap_that_stalls(seed: int, tmp_path: Path) -> None:
+    """A path that is idle for a part of each round trip is silent for as long as the tap was; its ACKs come on time."""
+    wrong, verdict = judged(seed, "tap stalls", tmp_path)
+    assert not wrong
+    assert verdict.path.base_rtt_s.high is not None
+
+
+@pytest.mark.parametrize(("seed", "segments"), [(8921015, 10), (8921037, 4)])
+def test_the_first_window_is_told_where_the_first_acks_are_missing(seed: int, segments: int, tmp_path: Path) -> None:
+    """The first captured tells of four segments: what left a round trip behind the first was released by others."""
+    wrong, verdict = judged(seed, "one ACK of four", tmp_path)
+    assert not wrong
+    assert verdict.as_dict()["initial_window"]["segments"] == segments
 
 
 def test_the_end_of_a_flight_that_was_lost_is_counted_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def _merged(packets: Packets, *, within_ns: int, most: int) -> Packets:
         if packet.source == own and packet.payload > 0 and not packet.flags & (SYN | FIN | RST):
             if last >= 0:
                 head = found[last]
-                is_next = (head.seq + head.payload) % (1 << 32) == packet.seq
+                is_next = (head.seq + head.payload) % (1 << 32) == packet.seq and _fits(head, packet)
                 if is_next and packet.time_ns - begun_ns <= within_ns and count < most and head.flags == packet.flags:
                     length = head.length + packet.payload
                     found[last] = with_length(replace(head, length=length))
@@ -25,6 +25,11 @@ def _merged(packets: Packets, *, within_ns: int, most: int) -> Packets:
             last, begun_ns, count = len(found), packet.time_ns, 1
         found.append(packet)
     return found
+
+
+def _fits(head: RawPacket, packet: RawPacket) -> bool:
+    """Whether both together have a length that IP can say."""
+    return head.length - head.ip + packet.payload < 1 << 16
 
 
 def with_length(packet: RawPacket) -> RawPacket:
@@ -48,6 +53,7 @@ def gro_stamped_last(packets: Packets, rng: random.Random) -> Packets:
         is_plain = is_own and packet.payload > 0 and not packet.flags & (SYN | FIN | RST)
         if held is not None and is_plain:
             is_next = (held.seq + held.payload) % (1 << 32) == packet.seq and held.flags == packet.flags
+            is_next = is_next and _fits(held, packet)
             if is_next and packet.time_ns - begun_ns <= MS // 5 and count < 8:
                 longer = replace(held, length=held.length + packet.payload, time_ns=packet.time_ns)
                 held, count = with_length(longer), count + 1

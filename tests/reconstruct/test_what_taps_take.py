@@ -12,6 +12,7 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.sender import sender, senders
+from tcptrace_lab.reconstruct.tap.asked import asked_late_ns
 from tcptrace_lab.reconstruct.tap.clock import clock_of
 from tests.claims import main_verdict
 from tests.conftest import ROOT
@@ -178,6 +179,36 @@ def test_super_segments_tell_their_packets_where_the_option_was_rewritten(name: 
     whole = _verdict(_packets(name), tmp_path).seen.timeline.smss
     made = degrade(*degrade(*_packets(name), kind="MSS rewritten", seed=1), kind="GSO at the sender", seed=1)
     assert _verdict(made, tmp_path).seen.timeline.smss == whole
+
+
+@pytest.mark.parametrize(
+    ("fills_ms", "resolution_ns", "late_ms"),
+    [
+        pytest.param([7.8, 7.9, 7.7, 8.1], 1, 0, id="few loss events show no habit"),
+        pytest.param(4 * [7.8, 7.9, 7.7, 8.1], 1, 0.3, id="nearly with the third, time and again: it was asked for"),
+        pytest.param(4 * [4.2, 4.1, 4.3, 4.2], 1, 0, id="behind the second: a sender that waits for fewer"),
+        pytest.param(4 * [4.2, 7.9, 5.9, 6.5], 1, 0, id="anywhere between: a sender that waits for a time"),
+        pytest.param(4 * [7.8, 7.9, 7.7, 8.1], 1_000_000, 0, id="no order within a tick"),
+    ],
+)
+def test_a_repair_nearly_with_what_asks_for_it_was_stamped_before_it(
+    fills_ms: list[float], resolution_ns: int, late_ms: float
+) -> None:
+    """Duplicates 4 ms apart, the third at 8 ms, in each loss event."""
+    count, acks_ms = len(fills_ms), np.array([0.0, 4.0, 8.0])
+    heard = (100 * np.arange(count)[:, None] + acks_ms).ravel() * 1e6
+    sent = (100 * np.arange(count) + np.array(fills_ms)) * 1e6
+    order = np.argsort(np.argsort(np.concatenate((heard, sent))))
+    holes = 10_000 * np.arange(count)
+    acks = {
+        "dup_count": np.tile([1, 2, 3], count),
+        "ack_offset": np.repeat(holes, 3),
+        "packet": order[: 3 * count],
+        "sack_edges": np.zeros(0),
+    }
+    segments = {"offset": holes, "is_retransmission": np.ones(count, dtype=bool), "packet": order[3 * count :]}
+    found = asked_late_ns(segments, acks, (sent.astype(np.int64), heard.astype(np.int64)), resolution_ns)
+    assert found == pytest.approx(late_ms * 1e6)
 
 
 def _later(packet: RawPacket, time_ns: int) -> RawPacket:

@@ -64,7 +64,12 @@ def least_rtt(
     if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
         # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
         # were none stands out, but small packets took longer.
-        above = max(above, int((samples + unread_ns(seen.timeline, handshake_ns)).min() - samples.min()))
+        unread = unread_ns(seen.timeline, handshake_ns, clock.stalled_ns)
+        above = max(above, int((samples + unread).min() - samples.min()))
+    if handshake_rtt_s is None or clock.stalled_ns:
+        # Of one turn alone the segments may have been read late.
+        alike = least_alike_ns(seen, handshake_rtt_s) if clock.stalled_ns else _least_alike(_of_turns(seen))
+        above = max(above, alike - int(samples.min()))
     above /= 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
@@ -92,19 +97,29 @@ def _read_late_ns(seen: Reconstruction, clock: Clock) -> int:
 def least_alike_ns(seen: Reconstruction, handshake_rtt_s: float | None) -> int:
     """The least round trip that others come near, in other turns, or the handshake does: of one turn alone the segments
     may have been stamped late."""
-    rows, samples = seen.timeline.rtt
-    least = int(samples.min())
+    least = int(seen.timeline.rtt[1].min())
     is_near = handshake_rtt_s is not None and SHORTER_SHARE * handshake_rtt_s * 1e9 <= least
-    if is_near or seen.typical_rtt_ns <= 0:
+    each = _of_turns(seen)
+    if is_near or len(each) < FEWEST_ALIKE:
         return least
+    return _least_alike(each) or int(each[FEWEST_ALIKE - 1])
+
+
+def _of_turns(seen: Reconstruction) -> Ints:
+    """The least round trip of each turn, in order of length."""
+    rows, samples = seen.timeline.rtt
+    if seen.typical_rtt_ns <= 0:
+        return samples[:0]
     times = seen.timeline.ack_ns[rows]
     begins = np.flatnonzero(np.diff((times - times[0]) // seen.typical_rtt_ns, prepend=-1))
-    each = np.sort(np.minimum.reduceat(samples, begins))
-    if len(each) < FEWEST_ALIKE:
-        return least
+    return np.sort(np.minimum.reduceat(samples, begins))
+
+
+def _least_alike(each: Ints) -> int:
+    """The least that others come near; 0: none does."""
     behind = FEWEST_ALIKE - 1
     alike = each[:-behind] >= SHORTER_SHARE * each[behind:]
-    return int(each[np.argmax(alike)] if alike.any() else each[behind])
+    return int(each[np.argmax(alike)]) if alike.any() else 0
 
 
 def _behind_itself_s(seen: Reconstruction, pps: Estimate) -> float:

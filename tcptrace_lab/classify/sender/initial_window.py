@@ -67,7 +67,7 @@ def initial_window(
         until = until if _goes_on(timeline.send_ns[begin : probed + 1]) else min(until, probe)
         if len(answers):
             soon = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
-            is_unheard = _tells_of_later(timeline, int(timeline.snd_una[answers[0]]), soon)
+            is_unheard = _follows_others(timeline, int(timeline.snd_una[answers[0]]))
             until = min(until, soon) if is_unheard else until
     # The first one of later.
     behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
@@ -83,8 +83,10 @@ def initial_window(
         or (behind == begin + 1 and timeline.send_ns[behind] - answer_ns < line_ns)
     ):
         return None
-    if until < answer_ns and _is_short(timeline, behind - 1):
-        # What follows may have been written later, and the window have had room for it all along.
+    ends = timeline.send_end[behind - 1 : behind + 1] - timeline.send_offset[behind - 1 : behind + 1]
+    if until < answer_ns and (ends < timeline.smss).any():
+        # What follows may have been written later, or its short end have waited for an answer (Nagle), and the window
+        # have had room for it all along.
         return None
     # From the first byte of the connection: the tap may have lost the segment that had it.
     beginning = int(timeline.send_offset[begin]) if begin else min(timeline.first_offset, 0)
@@ -146,13 +148,10 @@ def _may_be_probe(sent_ns: Ints) -> bool:
     return pause > max(before, _core.HOST_NS)
 
 
-def _tells_of_later(timeline: Timeline, una: int, until: int) -> bool:
-    """Whether an ACK of more than a receiver may leave waiting (RFC 9293 section 3.8.6.3) tells of what left later.
-
-    If it is the first captured, those of what left before are missing, and may have released it.
-    """
-    sent = int(timeline.snd_max[max(int(np.searchsorted(timeline.send_ns, until, side="left")) - 1, 0)])
-    return una > sent and una - min(timeline.first_offset, 0) > DELAYED_ACK_SEGMENTS * timeline.smss
+def _follows_others(timeline: Timeline, una: int) -> bool:
+    """Whether an ACK tells of more than a receiver may leave waiting (RFC 9293 section 3.8.6.3): if it is the first
+    captured, those before it are missing, and may have released what left behind a round trip."""
+    return una - min(timeline.first_offset, 0) > DELAYED_ACK_SEGMENTS * timeline.smss
 
 
 def _first_flight(timeline: Timeline, answers: Ints) -> int | None:

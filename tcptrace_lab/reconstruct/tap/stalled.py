@@ -16,6 +16,7 @@ from tcptrace_lab.reconstruct.given import (
     DELAYED_ACK_SEGMENTS,
     FEWEST_ALIKE,
     FEWEST_SAMPLES,
+    FULL_SHARE,
     MAJORITY,
     MINORITY,
 )
@@ -114,8 +115,10 @@ def _read_late(
     # No path answers while what came together is read.
     at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
     is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
-    if not len(at_once) and np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(is_short):
-        # Shorter by more than any silence before them lasted: the path itself has become shorter.
+    since = stamps[turns.asked] - (stamps - silence)[begins[read]]
+    is_sooner = is_short & (taken + since < SHORTER_SHARE * full_ns)
+    is_often = np.count_nonzero(taken < SHORTER_SHARE * handshake_ns) > MINORITY * len(taken)
+    if not len(at_once) and _is_path(read, is_short, is_unexplained, is_sooner, is_often=is_often):
         return (), 0
     every = len(np.unique(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
@@ -123,16 +126,35 @@ def _read_late(
     late = np.setdiff1d(np.union1d(at_once, alone), read[: int(is_first)])
     if not len(late) or len(late) > MAJORITY * every:
         return (), 0
-    # Others as long made round trips longer, or lie where none was timed.
+    # Others as long made round trips longer, or lie where none was timed; what was answered as usual was read on time.
     others = np.flatnonzero(silence[begins] >= silence[begins[late]].min())
+    others = np.setdiff1d(others, answered[taken <= _core.percentile(taken, 100 * FULL_SHARE)])
     if len(others) <= MINORITY * len(begins):
         late = np.union1d(late, others)
-    # A tap that was late once was whenever round trips are shorter than the handshake's.
+    # A tap that was late once was whenever round trips are shorter than the handshake's; but where many are that were
+    # read behind no silence the handshake itself was read late.
+    shorter = np.unique(read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
+    at_their_time = np.count_nonzero(silence[begins[shorter]] <= _core.HOST_NS)
+    if is_told and at_their_time > max(MINORITY * every, FEWEST_ALIKE):
+        return _read_late(turns, np.nan, np.nan, resolution_ns, is_first=is_first)
     if is_told:
-        late = np.union1d(late, read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
+        late = np.union1d(late, shorter)
     ends = np.append(begins[1:], len(stamps))
     marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
     return tuple(marks.tolist()), int(silence[begins[late]].max())
+
+
+def _is_path(read: Ints, is_short: Bools, is_unexplained: Bools, is_sooner: Bools, *, is_often: bool) -> bool:
+    """Whether the path itself is shorter: by more than the silence before what was asked lasted (`is_sooner`), or,
+    where a host may have sent of itself behind that, than the handshake's round trip often (`is_often`), or in many
+    turns one behind the other. It does not become so for a few turns and is as long as before then."""
+    turns, most = np.unique(read[is_unexplained]), MAJORITY * np.count_nonzero(is_short)
+    if np.count_nonzero(is_unexplained) <= most or np.count_nonzero(is_sooner) > most:
+        return bool(np.count_nonzero(is_sooner) > most)
+    if is_often or len(turns) > MINORITY * len(np.unique(read)):
+        return True
+    meanwhile = (read >= turns[0]) & (read <= turns[-1])
+    return len(turns) >= FEWEST_ALIKE and np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(meanwhile)
 
 
 def _longer_ns(timeline: Timeline) -> int:
@@ -150,25 +172,27 @@ def _is_told(samples: Ints, handshake_ns: float) -> bool:
     return bool(np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples))
 
 
-def unread_ns(timeline: Timeline, handshake_ns: float) -> Ints:
-    """For each round trip how long its segment may have waited to be read, in ns."""
+def unread_ns(timeline: Timeline, handshake_ns: float, stalled_ns: int = 0) -> Ints:
+    """For each round trip how long its segment may have waited to be read, in ns; `stalled_ns`: for so long the tap did
+    not read at times."""
     samples = timeline.rtt[1]
     if len(samples) < FEWEST_SAMPLES:
         return np.zeros(len(samples), dtype=np.int64)
-    return _waited(_round_trips(timeline, handshake_ns))
+    return _waited(_round_trips(timeline, handshake_ns), stalled_ns)
 
 
-def _waited(turns: _Turns) -> Ints:
+def _waited(turns: _Turns, stalled_ns: int = 0) -> Ints:
     """How long what asked may have waited to be read: since before a silence, if it came within a small part of that
-    behind it, and something of the other side before it. What a host sends of itself came when it did, and of the first
-    that was captured nothing tells."""
+    behind it, and something of the other side before it. What a host sends of itself came when it did, but for what a
+    tap is known to stall (`stalled_ns`), and of the first that was captured nothing tells."""
     stamps, silence, read = turns.stamps, turns.silence, turns.asked
     until = stamps + (MINORITY * silence).astype(np.int64)
     # The silence that reaches furthest, its own or one before.
     behind = np.maximum.accumulate(np.where(until >= np.maximum.accumulate(until), np.arange(len(until)), 0))
     heard = np.cumsum(~turns.is_asking)
     is_answer = (heard[read] > (heard - ~turns.is_asking)[behind[read]]) | (behind[read] == 0)
-    found: Ints = np.where(is_answer, stamps[read] - (stamps - silence)[behind[read]], 0)
+    since = stamps[read] - (stamps - silence)[behind[read]]
+    found: Ints = np.where(is_answer, since, np.minimum(since, stalled_ns))
     return found
 
 
