@@ -117,7 +117,7 @@ def _read_late(
     is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
     since = stamps[turns.asked] - (stamps - silence)[begins[read]]
     is_sooner = is_short & (taken + since < SHORTER_SHARE * full_ns)
-    is_often = np.count_nonzero(taken < SHORTER_SHARE * handshake_ns) > MINORITY * len(taken)
+    is_often = bool(np.count_nonzero(taken < SHORTER_SHARE * handshake_ns) > MINORITY * len(taken))
     if not len(at_once) and _is_path(read, is_short, is_unexplained, is_sooner, is_often=is_often):
         return (), 0
     every = len(np.unique(read))
@@ -154,7 +154,9 @@ def _is_path(read: Ints, is_short: Bools, is_unexplained: Bools, is_sooner: Bool
     if is_often or len(turns) > MINORITY * len(np.unique(read)):
         return True
     meanwhile = (read >= turns[0]) & (read <= turns[-1])
-    return len(turns) >= FEWEST_ALIKE and np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(meanwhile)
+    return len(turns) >= FEWEST_ALIKE and bool(
+        np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(meanwhile)
+    )
 
 
 def _longer_ns(timeline: Timeline) -> int:
