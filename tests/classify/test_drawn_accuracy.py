@@ -14,6 +14,7 @@ CASES = (
         "control",
         "HyStart++ that goes on as it began is off by little: asked of all",
     ),
+    (20371204, 22, "sender", "control", "so is who is off only in what an overshoot left"),
     (20261402, 24, "sender", "slow starts", "what a recovery left beyond its window, and is lost, shows no restart"),
     (20261403, 10, "sender", "bounds", "what drains shows no window where delay closed it"),
     (20261403, 54, "sender", "losses", "what arrived between two timers outran copies"),
