@@ -144,11 +144,12 @@ def starts_throughout(each: Replay) -> bool:
 
 
 def is_followed_from_avoidance(each: Replay) -> bool:
-    """Whether growth and reductions are its own throughout, and its slow start, or what that left, is off: HyStart++
-    (RFC 9406) that goes on as it began after a few rounds (its false alarms) is off by little."""
-    is_start = each.places_of("slow_start") | _hangs_on_overshoot(each)
-    starts, later = each.sizes[is_start], each.sizes[~is_start]
-    return bool((starts > SIGNED_SHARE).any()) and len(each.sizes_of("growth")) > 0 and bool((later <= 1.0).all())
+    """Whether growth and reductions are its own throughout, and its slow start is off, or what that left is another's:
+    HyStart++ (RFC 9406) that goes on as it began after a few rounds (its false alarms) is off by little."""
+    starts, hanging = each.places_of("slow_start"), _hangs_on_overshoot(each)
+    is_off = bool((each.sizes[starts] > SIGNED_SHARE).any() or (each.sizes[hanging] > 1.0).any())
+    later = each.sizes[~(starts | hanging)]
+    return is_off and len(each.sizes_of("growth")) > 0 and bool((later <= 1.0).all())
 
 
 def _is_led_astray(each: Replay, own: Bools) -> bool:

@@ -57,11 +57,15 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
     goes_back = np.zeros(len(whole.row), dtype=bool)
     goes_back[again] = True
-    goes_back[filled[filled < NEVER]] = False
+    fills = np.zeros(len(whole.row), dtype=bool)
+    fills[filled[filled < NEVER]] = True
+    goes_back &= ~fills
+    # The holes in order of what fills them, and of each how often it was sent again, and when last.
+    in_order = np.argsort(filled, kind="stable")
+    filled_ns = np.where(filled < NEVER, seen.time_ns[whole.row[np.minimum(filled, len(whole.row) - 1)]], 0)
+    tried, tried_ns = np.zeros(len(lost), dtype=np.int32), np.full(len(lost), -NEVER)
     places: list[int] = []
     found: list[tuple[int, int]] = []
-    tried: dict[int, int] = {}
-    tried_ns: dict[int, int] = {}
     least_ns = turn_ns - min(BURST_NS, int(turn_ns * MINORITY))
     # The end of what is known to have been sent and lost above all that had arrived.
     tail = 0
@@ -79,29 +83,29 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         first = max(begun - MOST_HOLES, 0)
         # Nor are those open that left first where the numbers are missing.
         may_be = (filled[first:begun] > place) & (filled[first:begun] < NEVER) & (lost[first:begun] < behind)
-        if begun and lost[begun - 1] >= behind and _fills_none(whole, filled, place, below):
+        if begun and lost[begun - 1] >= behind and whole.offset[place] < below[place] and not fills[place]:
             # What left next, by its number, was lost with it: it left before them, and is what comes now.
             places.append(behind)
             found.append((int(whole.offset[place]), int(whole.end[place])))
             wanted -= 1
-        unfilled = (np.flatnonzero(may_be) + first).tolist()
         # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
         now_ns = int(seen.time_ns[whole.row[place]])
-        again_ns = seen.time_ns[whole.row[filled[unfilled]]].tolist()
-        unfilled = [hole for hole, ns in zip(unfilled, again_ns, strict=True) if ns - now_ns >= least_ns]
-        is_open = bool(unfilled)
-        unfilled = [hole for hole in unfilled if now_ns - tried_ns.get(hole, now_ns - turn_ns) >= least_ns]
+        unfilled = np.flatnonzero(may_be) + first
+        unfilled = unfilled[filled_ns[unfilled] - now_ns >= least_ns]
+        is_open = len(unfilled) > 0
+        unfilled = unfilled[tried_ns[unfilled] <= now_ns - least_ns]
         top = max(int(below[place]), tail)
-        if is_open and not unfilled:
+        if is_open and not len(unfilled):
             # All that is asked for was sent again a moment before.
             continue
-        if not unfilled:
+        if not len(unfilled):
             # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
             shown_ns = seen.time_ns[whole.row[arrived[gap]]]
+            ends_of = np.searchsorted(filled, [place, place + 1], sorter=in_order)
             is_first = (
                 whole.offset[place] == top
                 or seen.time_ns[whole.row[place]] - shown_ns < turn_ns
-                or _is_first_copy(whole, seen, lost[filled == place], place, turn_ns)
+                or _is_first_copy(whole, seen, lost[in_order[slice(*ends_of)]], place, turn_ns)
             )
             asked = np.searchsorted(seen.beside.asked_ns, [shown_ns, seen.time_ns[whole.row[place]]])
             # What answers the other side's data may have been an ACK of it.
@@ -120,21 +124,19 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         is_below = offsets < (whole.offset[place] if whole.offset[place] < below[place] else 0)
         if is_before and _comes_later(whole, seen, place, top, turn_ns):
             # Holes below the one that is filled here had been sent again before it (RFC 6675 NextSeg): lost twice.
-            sent_again = [hole for hole, passed in zip(unfilled, is_below.tolist(), strict=True) if passed][:wanted]
+            sent_again = unfilled[is_below][:wanted]
             pieces = _following(ends, top, wanted - len(sent_again), smss)
         elif is_before and _is_lowest(whole, seen, lost[unfilled[0]], (int(arrived[gap]), place), turn_ns):
             # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
-            pieces, sent_again = [], []
+            pieces, sent_again = [], unfilled[:0]
         else:
             # A pass over the holes goes upwards: first those between what came before and after, then where it began.
             is_apart = ~(is_below & (offsets >= begin))
-            tries = (tried.get(hole, 0) for hole in unfilled)
-            ranked = sorted(zip(is_apart.tolist(), tries, unfilled, strict=True))
-            pieces, sent_again = [], [hole for _, _, hole in ranked[:wanted]]
-        pieces += [(int(whole.offset[lost[hole]]), int(whole.end[lost[hole]])) for hole in sent_again]
-        for hole in sent_again:
-            tried[hole] = tried.get(hole, 0) + 1
-            tried_ns[hole] = now_ns
+            pieces, sent_again = [], unfilled[np.lexsort((tried[unfilled], is_apart))[:wanted]]
+        copies = lost[sent_again]
+        pieces += list(zip(whole.offset[copies].tolist(), whole.end[copies].tolist(), strict=True))
+        tried[sent_again] += 1
+        tried_ns[sent_again] = now_ns
         places += [place] * len(pieces)
         found += pieces
     table = np.array(found, dtype=np.int64).reshape(-1, 2)
@@ -210,11 +212,6 @@ def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns
         return False
     shows = int(lost[0]) + int(np.argmax(whole.row[lost[0] :] >= 0))
     return bool(seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[shows]] < 2 * turn_ns)
-
-
-def _fills_none(whole: Sends, filled: Ints, place: int, below: Ints) -> bool:
-    """Whether what was sent again there is neither a copy of what had arrived nor of what was put back."""
-    return bool(whole.offset[place] < below[place]) and place not in filled
 
 
 def _with_tails_before(whole: Sends, seen: Arrivals, arrived: Places, missing: Places, turn_ns: int) -> Sends:
