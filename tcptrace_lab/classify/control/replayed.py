@@ -198,10 +198,11 @@ def _with_cuts(seen: Reconstruction, table: dict[str, Ints], acks: Places, cwnd:
     release nothing what is outstanding drains until it fits, and shows no window."""
     released, smss = seen.timeline.sends_before_next_ack, seen.timeline.smss
     drains = released[acks] == released[np.maximum(acks - FEWEST_ALIKE, 0)]
-    is_over = drains & (table["limited_by"] != RECOVERY) & (table["cwnd_low"] > cwnd + smss)
-    own = np.where(is_over, np.round(cwnd), 0.0).astype(np.int64)
-    found = {"cwnd": own, "cwnd_low": np.maximum(own - smss, 0)}
-    cut = {name: np.where(is_over, new, table[name]).astype(table[name].dtype) for name, new in found.items()}
+    drains &= (table["limited_by"] != RECOVERY) & (table["cwnd_low"] > cwnd + smss)
+    over = np.flatnonzero(drains)
+    own = np.round(cwnd[over]).astype(np.int64)
+    cut = {name: table[name].copy() for name in ("cwnd", "cwnd_low")}
+    cut["cwnd"][over], cut["cwnd_low"][over] = own, np.maximum(own - smss, 0)
     return {**table, **cut}
 
 
