@@ -194,12 +194,13 @@ def _wide_enough(column: Ints, most: float) -> np.dtype[np.signedinteger[Any]]:
 
 
 def _with_cuts(seen: Reconstruction, table: dict[str, Ints], acks: Places, cwnd: Floats) -> dict[str, Ints]:
-    """The same where the control that was followed closed its window between losses, as delay told it to: while ACKs
-    release nothing what is outstanding drains until it fits, and shows no window."""
+    """The same where the control that was followed closed its window by delay: while ACKs release nothing what is
+    outstanding drains until it fits, and shows no window."""
     released, smss = seen.timeline.sends_before_next_ack, seen.timeline.smss
     drains = released[acks] == released[np.maximum(acks - FEWEST_ALIKE, 0)]
-    drains &= (table["limited_by"] != RECOVERY) & (table["cwnd_low"] > cwnd + smss)
-    over = np.flatnonzero(drains)
+    over = np.flatnonzero(drains & (table["limited_by"] != RECOVERY) & (table["cwnd_low"] > cwnd + smss))
+    if not len(over):
+        return table
     own = np.round(cwnd[over]).astype(np.int64)
     cut = {name: table[name].copy() for name in ("cwnd", "cwnd_low")}
     cut["cwnd"][over], cut["cwnd_low"][over] = own, np.maximum(own - smss, 0)

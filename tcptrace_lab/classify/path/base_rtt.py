@@ -99,8 +99,10 @@ def least_alike_ns(seen: Reconstruction, handshake_rtt_s: float | None) -> int:
     may have been stamped late."""
     least = int(seen.timeline.rtt[1].min())
     is_near = handshake_rtt_s is not None and SHORTER_SHARE * handshake_rtt_s * 1e9 <= least
+    if is_near:
+        return least
     each = _of_turns(seen)
-    if is_near or len(each) < FEWEST_ALIKE:
+    if len(each) < FEWEST_ALIKE:
         return least
     return _least_alike(each) or int(each[FEWEST_ALIKE - 1])
 

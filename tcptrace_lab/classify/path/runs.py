@@ -191,13 +191,14 @@ def _moves(flow: Reconstruction, packet_bytes: int) -> tuple[Ints, Floats, Bools
     moving = np.flatnonzero((timeline.newly_acked > 0) & (arrived > 0))
     newly = arrived[moving]
     scale = (timeline.smss + timeline.header_bytes) / packet_bytes / timeline.smss
-    jumped = newly > flow.jump if len(newly) else newly
-    # One that was overtaken by its successor leaves that one too early.
-    follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
-    jumped = jumped | (timeline.ack_offset[follows] < timeline.snd_una[moving]) if len(newly) else jumped
-    jumped = jumped | (timeline.snd_una[moving] <= sent_unseen(flow)) if len(newly) else jumped
-    jumped = jumped | np.append(False, _waited(flow, moving)[:-1])[: len(jumped)]
-    return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped.astype(bool)
+    jumped = np.zeros(len(moving), dtype=bool)
+    if len(moving):
+        # One that was overtaken by its successor leaves that one too early.
+        follows = np.minimum(moving + 1, len(timeline.ack_ns) - 1)
+        jumped = (newly > flow.jump) | (timeline.ack_offset[follows] < timeline.snd_una[moving])
+        jumped |= timeline.snd_una[moving] <= sent_unseen(flow)
+        jumped[1:] |= _waited(flow, moving)[:-1]
+    return timeline.ack_ns[moving], np.asarray(newly * scale, dtype=np.float64), jumped
 
 
 def _waited(flow: Reconstruction, moving: Ints) -> Bools:
@@ -205,12 +206,10 @@ def _waited(flow: Reconstruction, moving: Ints) -> Bools:
     more. What it answers came long before, so that the next ACK is too soon behind it."""
     timeline = flow.timeline
     found: Bools = timeline.newly_acked[moving] <= timeline.smss
+    if np.mean(found) >= MAJORITY:
+        return np.zeros(len(moving), dtype=bool)
     apart = np.diff(timeline.ack_ns[moving], prepend=timeline.ack_ns[moving[:1]])
-    return (
-        found
-        & (apart > max(flow.base_rtt_ns, LEAST_DELAYED_NS))
-        & bool(np.mean(found) < MAJORITY if len(found) else False)
-    )
+    return found & (apart > max(flow.base_rtt_ns, LEAST_DELAYED_NS))
 
 
 def sent_unseen(seen: Reconstruction) -> int:

@@ -67,7 +67,7 @@ def identify_recovery(
     if by_rhythm or tap.is_holed:
         restarted = [episode for episode in restarted if episode.sure]
     if by_rhythm:
-        restarted = [episode for episode in restarted if _is_answered(seen, episode)]
+        restarted = _answered(seen, restarted)
     if by_rhythm and len(restarted) == 1:
         reasons.append(
             "the recovery is not named: whether a timer made the one restart is not told by the rhythm of ACKs"
@@ -132,15 +132,15 @@ def _is_one_segments(restarted: Sequence[Episode]) -> bool:
     return sum(few) > MAJORITY * len(few)
 
 
-def _is_answered(seen: Reconstruction, episode: Episode) -> bool:
-    """Whether what came behind the first segment sent again met no queue, as what the answer to that released does: one
-    behind the other they may have left together."""
-    times, after = seen.timeline.send_ns, episode.first_send + 1
-    gaps = np.diff(times)
-    gaps = gaps[gaps > 0]
-    if after >= len(times) or not len(gaps):
-        return True
-    return bool(times[after] - times[after - 1] > IDLE_FACTOR * _core.percentile(gaps, SPACING_PERCENTILE))
+def _answered(seen: Reconstruction, restarted: Sequence[Episode]) -> list[Episode]:
+    """Those of which what came behind the first segment sent again met no queue, as what the answer to that released
+    does: one behind the other they may have left together."""
+    gaps = np.diff(seen.timeline.send_ns)
+    apart = gaps[gaps > 0]
+    if not len(apart):
+        return list(restarted)
+    idle_ns = IDLE_FACTOR * _core.percentile(apart, SPACING_PERCENTILE)
+    return [each for each in restarted if each.first_send >= len(gaps) or gaps[each.first_send] > idle_ns]
 
 
 def _ended_by_timer(seen: Reconstruction) -> set[int]:

@@ -41,7 +41,7 @@ def as_asked(timeline: Timeline, left: Sends, bounds: Bounds) -> Bounds:
     asked = asked.astype(low.dtype)
     low[again] = np.where(asked <= high[again], np.maximum(low[again], asked), low[again])
     told = np.flatnonzero(timeline.delivered - timeline.snd_una >= DUP_THRESH * timeline.smss)
-    for each in _recoveries(timeline, left, again, top):
+    for each in _recoveries(timeline, left, (again, asked), top):
         third = _next(told, each.una)
         is_first = third is not None and timeline.snd_una[third] == timeline.snd_una[each.una]
         if third is not None and is_first and low[each.first] <= third <= high[each.first]:
@@ -74,12 +74,12 @@ def _asked(timeline: Timeline, left: Sends, top: Ints) -> tuple[Ints, Ints]:
     return again, np.searchsorted(timeline.snd_una, left.offset[again], side="left")
 
 
-def _recoveries(timeline: Timeline, left: Sends, again: Ints, top: Ints) -> Iterator[_Recovery]:
-    """Those of which what was sent first lies above all that had been sent when the one before began."""
+def _recoveries(timeline: Timeline, left: Sends, asked: tuple[Ints, Ints], top: Ints) -> Iterator[_Recovery]:
+    """Those of which what was sent first lies above all that had been sent when the one before began; `asked`: of
+    `_asked`."""
     recover = np.iinfo(np.int64).min
-    una = np.searchsorted(timeline.snd_una, left.offset[again], side="left")
     repeats = np.flatnonzero(left.offset < top)
-    for first, ack in zip(again.tolist(), una.tolist(), strict=True):
+    for first, ack in zip(*(each.tolist() for each in asked), strict=True):
         if left.offset[first] >= recover and ack < len(timeline.snd_una):
             recover = int(top[first])
             if timeline.snd_una[ack] == left.offset[first]:

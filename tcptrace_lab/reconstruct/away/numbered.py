@@ -54,12 +54,9 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
     ends = np.unique(whole.end[arrived])
     below = reached(whole.offset, whole.end)
-    again = np.flatnonzero((whole.offset < below) & (whole.row >= 0))
-    goes_back = np.zeros(len(whole.row), dtype=bool)
-    goes_back[again] = True
-    fills = np.zeros(len(whole.row), dtype=bool)
-    fills[filled[filled < NEVER]] = True
-    goes_back &= ~fills
+    goes_back = (whole.offset < below) & (whole.row >= 0)
+    again = np.flatnonzero(goes_back)
+    goes_back[filled[filled < NEVER]] = False
     # The holes in order of what fills them, and of each how often it was sent again, and when last.
     in_order = np.argsort(filled, kind="stable")
     filled_ns = np.where(filled < NEVER, seen.time_ns[whole.row[np.minimum(filled, len(whole.row) - 1)]], 0)
@@ -83,7 +80,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         first = max(begun - MOST_HOLES, 0)
         # Nor are those open that left first where the numbers are missing.
         may_be = (filled[first:begun] > place) & (filled[first:begun] < NEVER) & (lost[first:begun] < behind)
-        if begun and lost[begun - 1] >= behind and whole.offset[place] < below[place] and not fills[place]:
+        if begun and lost[begun - 1] >= behind and goes_back[place]:
             # What left next, by its number, was lost with it: it left before them, and is what comes now.
             places.append(behind)
             found.append((int(whole.offset[place]), int(whole.end[place])))
@@ -92,12 +89,12 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
         now_ns = int(seen.time_ns[whole.row[place]])
         unfilled = np.flatnonzero(may_be) + first
         unfilled = unfilled[filled_ns[unfilled] - now_ns >= least_ns]
-        is_open = len(unfilled) > 0
-        unfilled = unfilled[tried_ns[unfilled] <= now_ns - least_ns]
-        top = max(int(below[place]), tail)
-        if is_open and not len(unfilled):
+        is_sent = tried_ns[unfilled] > now_ns - least_ns
+        if len(unfilled) and is_sent.all():
             # All that is asked for was sent again a moment before.
             continue
+        unfilled = unfilled[~is_sent]
+        top = max(int(below[place]), tail)
         if not len(unfilled):
             # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
             shown_ns = seen.time_ns[whole.row[arrived[gap]]]
