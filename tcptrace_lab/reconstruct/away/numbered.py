@@ -248,8 +248,9 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     # Of each twice its place: between two others there is one more.
     order = 2 * np.arange(len(whole.row), dtype=np.int32)
     is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
-    is_late = np.diff(seen.time_ns[whole.row[arrived]]) >= turn_ns
-    is_new[1:] &= ~(is_late & (missing > 1))
+    behind = np.flatnonzero(missing > 1) + 1
+    is_late = seen.time_ns[whole.row[arrived[behind]]] - seen.time_ns[whole.row[arrived[behind - 1]]] >= turn_ns
+    is_new[behind[is_late]] = False
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     del is_new
