@@ -57,12 +57,19 @@ pub fn outstanding(
         if !is_told && trace.sacked[ack] > 0 {
             flight[ack] = (flight[ack] - trace.sacked[ack]).max(0);
         }
-        // No window opens on a duplicate ACK: what it lets go takes the place of what has left the network (RFC 3042).
-        if !is_told && !trace.has_sack && seen.is_dup(ack) && ack > 0 {
-            flight[ack] = flight[ack].min(flight[ack - 1]);
+        if !is_told {
+            no_wider_on_duplicate(trace, seen, ack, &mut flight);
         }
     }
     flight
+}
+
+/// Without SACK no window opens on a duplicate ACK: what it lets go takes the place of what has left the network
+/// (RFC 3042), or, behind a timer, is sent as data of a flight that is gone (RFC 5682).
+fn no_wider_on_duplicate(trace: &Trace, seen: &Sequence, ack: usize, flight: &mut [i64]) {
+    if ack > 0 && !trace.has_sack && seen.is_dup(ack) {
+        flight[ack] = flight[ack].min(flight[ack - 1]);
+    }
 }
 
 /// The flight within the loss events; notes which ACKs those are.
@@ -155,8 +162,10 @@ impl View<'_> {
         flight: &mut [i64],
     ) {
         let mut change = vec![0; part.len() + 1];
-        let mut on_top = 0..0;
+        // From where on a duplicate ACK tells of the next segment on top.
+        let mut untold = 0;
         let (again, gone_again) = self.sent_again(&chosen);
+        let goes_back_behind = |send: usize| again.last().is_some_and(|&last| send < last as usize);
         let mut rank = 0;
         for (send, offset, end) in chosen.flat_map(|send| self.packets(send)) {
             while again.get(rank).is_some_and(|&at| (at as usize) < send) {
@@ -166,14 +175,10 @@ impl View<'_> {
             if again.get(rank) == Some(&(send as u32)) && self.is_below_top(send, end) {
                 gone = gone.min(gone_again[rank]);
             } else if offset >= event.recover {
-                // New data on top (RFC 5682 sends some after the first answer) has left the network when it is SACKed or
-                // taken for lost; without SACK each duplicate ACK that follows a timer's tells of a segment of it. A sender
-                // that goes back without a timer (Tahoe) is told of what it sends twice.
-                if on_top.is_empty() {
-                    on_top.start = self.seen.acks_before_send[send] as usize;
-                    on_top.end = on_top.start;
-                }
-                on_top.end += 1;
+                // New data on top has left the network when it is SACKed or taken for lost. Without SACK, of what was sent
+                // before the sender went back (RFC 5682 sends some after the first answer) each duplicate ACK that may
+                // answer it tells of a segment. A sender that goes back without a timer (Tahoe) is told of what it sends
+                // twice.
                 let told = if self.trace.has_sack {
                     let lost = self.lost_up_to.partition_point(|&lost| lost < end);
                     Some(
@@ -181,9 +186,10 @@ impl View<'_> {
                             .since(offset, end)
                             .map_or(lost, |ack| ack.min(lost)),
                     )
-                } else if event.detected_by == DetectedBy::Rto {
-                    let told = self.seen.dupack(on_top.start, on_top.len());
-                    told.map(|told| told.max(self.answerable_at(send)))
+                } else if event.detected_by == DetectedBy::Rto && goes_back_behind(send) {
+                    let told = self.seen.dupack(untold.max(self.answerable_at(send)), 1);
+                    untold = told.map_or(untold, |told| told + 1);
+                    told
                 } else {
                     None
                 };
@@ -192,9 +198,17 @@ impl View<'_> {
             self.count(&mut change, part, (send, end - offset), gone);
         }
         let mut left = 0;
-        for (row, changed) in flight[part.clone()].iter_mut().zip(change) {
+        for (ack, changed) in part.clone().zip(change) {
             left += changed;
-            *row = left;
+            flight[ack] = left;
+            no_wider_on_duplicate(self.trace, self.seen, ack, flight);
+            if ack > part.start
+                && !self.trace.has_sack
+                && self.sent_by(ack) == self.sent_by(ack - 1)
+            {
+                // What duplicates had let go beyond the window: it opens by what is acknowledged, and waits for the rest.
+                flight[ack] = left.min(flight[ack - 1] + self.seen.newly_acked(ack));
+            }
         }
     }
 
