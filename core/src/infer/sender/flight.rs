@@ -65,9 +65,16 @@ pub fn outstanding(
 }
 
 /// Without SACK no window opens on a duplicate ACK: what it lets go takes the place of what has left the network
-/// (RFC 3042), or, behind a timer, is sent as data of a flight that is gone (RFC 5682).
+/// (RFC 3042), or, behind a timer, is sent as data of a flight that is gone (RFC 5682). Where the last ACK that moved has
+/// released nothing yet, what leaves behind a duplicate may be its.
 fn no_wider_on_duplicate(trace: &Trace, seen: &Sequence, ack: usize, flight: &mut [i64]) {
-    if ack > 0 && !trace.has_sack && seen.is_dup(ack) {
+    if trace.has_sack || !seen.is_dup(ack) {
+        return;
+    }
+    let has_released = seen
+        .last_moved(ack + 1)
+        .is_some_and(|moved| seen.sent_before(moved) < seen.sends_before_next_ack[moved] as usize);
+    if has_released {
         flight[ack] = flight[ack].min(flight[ack - 1]);
     }
 }

@@ -262,17 +262,21 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         }
     };
     for part in parts {
-        let is_silent = part.first > 0 && !sends_at(trace, seen, part.first);
-        let is_exit = is_silent && part.begin == Begin::Recovery;
-        if is_exit {
-            let end = (part.first..=part.last).find(|&ack| sends_at(trace, seen, ack));
-            let rows = part.first..end.unwrap_or(part.last + 1);
+        let exit = silent_exit(known, part);
+        if let Some(first) = exit {
+            let end = (first..=part.last).find(|&ack| sends_at(trace, seen, ack));
+            let rows = first..end.unwrap_or(part.last + 1);
             let met = end.map(|end| flight[end] - seen.snd_una[end]);
             for (row, una) in least[rows.clone()].iter_mut().zip(&seen.snd_una[rows]) {
                 *row = met.map_or(0, |met| met + una);
             }
         }
-        drain(part.first, part.last + 1, true, is_exit);
+        drain(
+            exit.unwrap_or(part.first),
+            part.last + 1,
+            true,
+            exit.is_some(),
+        );
     }
     for event in events {
         let heard = seen.acks_before_send[event.first_send] as usize;
@@ -287,6 +291,25 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         drain(first, over, false, false);
     }
     (found, least)
+}
+
+/// The ACK that ended a recovery and released nothing. NewReno may be held by that of all sent before the loss: to Linux
+/// the recovery is over with the first above.
+fn silent_exit(known: SoFar<'_>, part: &Stretch) -> Option<usize> {
+    let SoFar {
+        trace,
+        seen,
+        events,
+        ..
+    } = known;
+    let begun = part
+        .started_by
+        .filter(|_| part.begin == Begin::Recovery && part.first > 0)?;
+    let above = (!trace.has_sack).then(|| seen.acked_at(part.first, events[begun].recover + 1));
+    [Some(part.first), above]
+        .into_iter()
+        .flatten()
+        .find(|&ack| ack <= part.last && !sends_at(trace, seen, ack))
 }
 
 /// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
