@@ -12,6 +12,8 @@ use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
 use crate::recovery::{DUP_THRESH, DetectedBy};
 
+/// RFC 3042: new segments that duplicate ACKs let go beyond the window.
+const LIMITED_TRANSMIT: usize = 2;
 /// Packets of one send told apart: as many as the largest offload makes of it, and more.
 const MOST_PACKETS: i64 = 1 << 10;
 
@@ -66,15 +68,18 @@ pub fn outstanding(
 
 /// Without SACK no window opens on a duplicate ACK: what it lets go takes the place of what has left the network
 /// (RFC 3042), or, behind a timer, is sent as data of a flight that is gone (RFC 5682). Where the last ACK that moved has
-/// released nothing yet, what leaves behind a duplicate may be its.
+/// released nothing yet, or more new data leaves than duplicates let go, it may be the other's.
 fn no_wider_on_duplicate(trace: &Trace, seen: &Sequence, ack: usize, flight: &mut [i64]) {
     if trace.has_sack || !seen.is_dup(ack) {
         return;
     }
+    let sends = |ack: usize| seen.sent_before(ack)..seen.sends_before_next_ack[ack] as usize;
     let has_released = seen
         .last_moved(ack + 1)
-        .is_some_and(|moved| seen.sent_before(moved) < seen.sends_before_next_ack[moved] as usize);
-    if has_released {
+        .is_some_and(|moved| !sends(moved).is_empty());
+    let own = sends(ack);
+    let new = own.len() - seen.again_within(own.start, own.end).len();
+    if has_released && new <= LIMITED_TRANSMIT {
         flight[ack] = flight[ack].min(flight[ack - 1]);
     }
 }
