@@ -234,22 +234,50 @@ class Timeline(WorkedOutOnce):
             change = np.bincount(board.ack, sizes, count + 1)[: count + 1]
             change -= np.bincount(np.minimum(covered, count), sizes, count + 1)
             return self.snd_una + np.cumsum(change[:count]).astype(np.int64)
-        dups = np.cumsum(self._is_dupack_of_loss)
+        is_dup, _ = self._repairs
+        dups = np.cumsum(is_dup)
         since = np.maximum.accumulate(np.where(self.newly_acked > 0, dups, 0))
         return np.maximum.accumulate(self.snd_una + (dups - since) * self.smss)
 
+    @cached_property
+    def arrived(self) -> Ints:
+        """The same; without SACK by the duplicates of a whole recovery: a partial ACK tells of the one segment that
+        filled its hole, of the rest duplicates had told."""
+        if self.has_sack:
+            return self.delivered
+        is_dup, repairs = self._repairs
+        told = np.cumsum(np.where(is_dup, self.smss, np.where(repairs, np.minimum(self.newly_acked, self.smss), 0)))
+        begins = np.append(repairs[1:] & ~repairs[:-1], False)[: len(repairs)]
+        ahead = self.snd_una - told
+        # Those of one recovery do not reach into the next.
+        apart = np.cumsum(begins) * (int(np.ptp(ahead)) + 1 if len(ahead) else 0)
+        whole = np.maximum.accumulate(ahead + apart) - apart + told
+        found: Ints = np.where(repairs, np.maximum(np.minimum(whole, self._sent_once), self.snd_una), self.snd_una)
+        return np.maximum.accumulate(found)
+
     @property
-    def _is_dupack_of_loss(self) -> Bools:
-        """Of three in a row, or before what was outstanding then is acknowledged. RFC 5681 section 3.2: fewer may be
-        copies of ACKs, which tell of no arrival."""
+    def _sent_once(self) -> Ints:
+        """Up to where the data would reach that was sent before each ACK, without holes and what was sent twice."""
+        firsts = np.unique(self.send_offset, return_index=True)[1]
+        new = np.zeros(len(self.send_ns) + 1, dtype=np.int64)
+        new[firsts + 1] = self.send_end[firsts] - self.send_offset[firsts]
+        found: Ints = self.first_offset + np.cumsum(new)[np.searchsorted(self.send_ns, self.ack_ns, side="right")]
+        return found
+
+    @property
+    def _repairs(self) -> tuple[Bools, Bools]:
+        """Duplicate ACKs of losses: of three in a row, or before what was outstanding then is acknowledged. RFC 5681
+        section 3.2: fewer may be copies of ACKs, which tell of no arrival. And all ACKs from the first of them until
+        then."""
         moves = np.cumsum(self.newly_acked > 0)
         in_row = np.bincount(moves, self.is_dupack, minlength=1)
         is_lost = in_row[moves] >= _core.DUP_THRESH
         if not is_lost.any() or not len(self.snd_max):
-            return self.is_dupack & is_lost
+            return self.is_dupack & is_lost, self.is_dupack & is_lost
         sent = self.snd_max[np.maximum(self.sends_before_next_ack - 1, 0)]
-        found: Bools = self.is_dupack & (is_lost | (self.snd_una < np.maximum.accumulate(np.where(is_lost, sent, 0))))
-        return found
+        is_within = self.snd_una < np.maximum.accumulate(np.where(is_lost, sent, 0))
+        is_dup: Bools = self.is_dupack & (is_lost | is_within)
+        return is_dup, is_dup | is_within
 
     def acks_alone(self, *names: str) -> Timeline:
         """The ACKs, and of what follows from all columns these: the sends are not held any longer."""

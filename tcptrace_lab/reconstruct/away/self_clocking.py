@@ -281,11 +281,11 @@ def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes
     """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
 
     A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of
-    the growth, one that grows by the round trip by far less. Where a recovery lies between them anything is possible;
-    before the first, where a slow start may end at any time, and behind the last segment sent, too.
+    the growth, one that grows by the round trip by far less. Where a whole recovery lies between them anything is
+    possible; before the first, where a slow start may end at any time, and behind the last segment sent, too.
     """
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
-    arrived = timeline.delivered
+    arrived = timeline.arrived
     within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - arrived
     certain = np.flatnonzero(open_bytes == 0)
     if not len(certain):
@@ -298,6 +298,10 @@ def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes
     grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
     grows &= (again[sent[before]] > 0) & (sent[following] < len(release))
     even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)
+    # Behind a recovery, which may end with a burst, anything between the two and what duplicates tell of.
+    is_mending = arrived[before] > timeline.snd_una[before]
+    ends = np.maximum(np.abs(within - within[before]), np.abs(within - within[following]))
+    even = np.where(is_mending, np.maximum(even, ends + DUP_THRESH * timeline.smss), even)
     if (DUP_THRESH - 1) * found.spacing_ns >= RACK_SHARE * found.turn_ns:
         # Before the third duplicate ACK its time may have told of the loss. Then those before released nothing, and the
         # window has grown by the segments that are taken for theirs (limited transmit, RFC 3042).

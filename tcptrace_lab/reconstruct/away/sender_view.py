@@ -116,7 +116,8 @@ def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) 
         vars(found)["start_ns"] = min(found.start_ns, left_ns)
     if not timeline.has_sack:
         # Beside a receiver what an ACK answers has passed before it, if in one instant: the first duplicate counts too.
-        vars(found)["delivered"] = replace(timeline, send_ns=timeline.send_ns - 1).delivered
+        before = replace(timeline, send_ns=timeline.send_ns - 1)
+        vars(found).update(delivered=before.delivered, arrived=before.arrived)
     return found
 
 
@@ -333,7 +334,7 @@ def released_by(timeline: Timeline, left: Sends, bounds: Bounds, *, by_echo: boo
     """
     released: tuple[Places, Ints] = _core.releasing(
         (left.end - left.offset, bounds.low, bounds.high, left.is_put_back),
-        timeline.delivered,
+        timeline.arrived,
         timeline.first_offset,
         timeline.smss,
         by_echo,
