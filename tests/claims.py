@@ -316,6 +316,10 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
         # It sends at its control's own rate, whenever ACKs come.
         shares["cwnd"], shares["application"] = shares["cwnd"] + shares["application"], 0.0
     shares["application"] += float(pauses.sum()) / total
+    told = whole.limits
+    if not told.get("cwnd") and abs(shares["cwnd"] + shares["application"] - told.get("application", 0.0)) <= POINTS:
+        # A word at a time, each held until the last was answered (RFC 896).
+        shares["cwnd"], shares["application"] = 0.0, shares["cwnd"] + shares["application"]
     return {name: round(share, 4) for name, share in shares.items()}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.claims import main_verdict
+from tests.claims import judge_claims, main_verdict
 from tests.random_degraded import against_truth
 from tests.random_runs import tapped
 
@@ -33,3 +33,12 @@ def test_nothing_is_recovered_where_all_is_acknowledged(tmp_path: Path) -> None:
     found = tapped(8922035, tmp_path)
     assert found is not None
     assert found.limits["rwnd"] > 0.75
+
+
+def test_the_judge_knows_words_that_wait_for_each_other(tmp_path: Path) -> None:
+    """RFC 896: what the windows had room for was the application's, to the verdict and to its judge."""
+    found = tapped(8959023, tmp_path)
+    assert found is not None
+    verdict = main_verdict(found.run.path)
+    assert verdict is not None
+    assert not judge_claims(found.run, verdict, verdict, keeps="whole").wrong
