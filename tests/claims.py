@@ -282,13 +282,15 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
     # Not the table of windows, which leaves open where the flight stands: a control that goes by delay stands too.
     timeline, table = whole.seen.timeline, whole.seen.timeline.observed.windows()
     times = table["time_ns"]
-    begin, end = np.maximum(times, span[0]), np.append(times[1:], times[-1])
-    end = np.minimum(end, min(span[1], int(timeline.send_ns[-1])))
-    spans = np.maximum(end - begin, 0)
     sent, heard = np.searchsorted(timeline.send_ns, times), np.searchsorted(timeline.ack_ns, times, side="right")
     known = (sent > 0) & (sent < len(timeline.send_ns)) & (heard > 0)
     done = timeline.snd_max[np.maximum(sent - 1, 0)] <= timeline.snd_una[np.maximum(heard - 1, 0)]
+    # A pause behind the last ACK lasts until the last segment.
+    last_ns = int(timeline.send_ns[-1]) if known[-1] and done[-1] else times[-1]
     done &= timeline.rwnd[np.maximum(heard - 1, 0)] >= timeline.smss
+    begin, end = np.maximum(times, span[0]), np.append(times[1:], last_ns)
+    end = np.minimum(end, min(span[1], int(timeline.send_ns[-1])))
+    spans = np.maximum(end - begin, 0)
     resumes = timeline.send_ns[np.minimum(sent, len(timeline.send_ns) - 1)]
     # Pauses count as the application's.
     written, until = _written_late(timeline)
@@ -314,6 +316,10 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
         # It sends at its control's own rate, whenever ACKs come.
         shares["cwnd"], shares["application"] = shares["cwnd"] + shares["application"], 0.0
     shares["application"] += float(pauses.sum()) / total
+    told = whole.limits
+    if not told.get("cwnd") and abs(shares["cwnd"] + shares["application"] - told.get("application", 0.0)) <= POINTS:
+        # A word at a time, each held until the last was answered (RFC 896).
+        shares["cwnd"], shares["application"] = 0.0, shares["cwnd"] + shares["application"]
     return {name: round(share, 4) for name, share in shares.items()}
 
 

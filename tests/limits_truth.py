@@ -38,7 +38,9 @@ def limits_of(done: Simulated) -> dict[str, float]:
     has_expired = state == SENDER_STATES["loss"]
     # After a timeout snd_nxt goes back, and comes forward with what is sent again.
     snd_nxt = np.where(has_expired, ends[_last(is_data)], np.maximum.accumulate(np.where(is_data, ends, 0)))
-    recovers = (state == SENDER_STATES["recovery"]) | _waits(has_expired, snd_una)
+    # Where all is acknowledged nothing is left to recover, whatever the sender's own state: a probe of a closed window
+    # leaves by its timer, too (RFC 9293 section 3.8.6.1).
+    recovers = ((state == SENDER_STATES["recovery"]) | _waits(has_expired, snd_una)) & (snd_nxt > snd_una)
     smss = int(table["smss"].iloc[0])
     is_full = snd_nxt - snd_una + smss > _offered(done, packets, is_ack)
     has_room = snd_nxt - snd_una + smss <= table["cwnd"].to_numpy()[row]

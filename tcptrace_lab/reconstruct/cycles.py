@@ -46,7 +46,7 @@ def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: i
     """The run cut into loss cycles."""
     if not parts:
         return ()
-    work_ns = _work_ns(timeline, flight)
+    work_ns = _work_ns(timeline, flight, rtt_ns)
     groups = [list(group) for _, group in groupby(parts, key=lambda part: part.cycle)]
     firsts = [group[0] for group in groups]
     starts = [first.started_by.time_ns if first.started_by else timeline.start_ns for first in firsts]
@@ -99,10 +99,12 @@ def _cycle(
     )
 
 
-def _work_ns(timeline: Timeline, flight: Ints) -> Ints:
-    """How long, up to each ACK, something was outstanding and the receiver's window was open."""
-    is_work = (timeline.rwnd[:-1] >= timeline.smss) & (flight[:-1] > 0)
-    found: Ints = np.concatenate(([0], np.cumsum(np.where(is_work, np.diff(timeline.ack_ns), 0))))
+def _work_ns(timeline: Timeline, flight: Ints, rtt_ns: int) -> Ints:
+    """How long, up to each ACK, something was outstanding and the receiver's window was open; but for silences as long
+    as a timer's: no window is seen at work in them."""
+    apart = np.diff(timeline.ack_ns)
+    is_work = (timeline.rwnd[:-1] >= timeline.smss) & (flight[:-1] > 0) & (apart <= rtt_ns + _core.LEAST_RTO_NS)
+    found: Ints = np.concatenate(([0], np.cumsum(np.where(is_work, apart, 0))))
     return found
 
 

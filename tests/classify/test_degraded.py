@@ -16,6 +16,7 @@ from tests.claims import IDENTIFY, KERNEL, judge_claims, runs
 from tests.conftest import ROOT
 from tests.degrade import KINDS, Packets, degrade, first_again, read_packets, sender_of, write_packets
 from tests.degraded import variants
+from tests.random_degraded import judged
 from tests.random_runs import tapped
 from tests.random_told import told_by
 
@@ -302,3 +303,16 @@ def test_a_silence_beside_what_the_tap_lost_is_no_windows(tmp_path: Path) -> Non
     assert found.who.tap.tap_lost_bytes
     assert found.limits["rwnd"] <= whole.limits["rwnd"] + 0.1
     assert found.limits["unknown"] > 0.2
+
+
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [
+        pytest.param(8921038, "zero-window stall", id="no window is at work in a silence as long as a timer's"),
+        pytest.param(8951049, "one way meanwhile", id="an ACK that is missing may have ended a recovery"),
+    ],
+)
+def test_what_acks_do_not_tell_is_not_told(seed: int, kind: str, tmp_path: Path) -> None:
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    assert not next(one.wrong for name, one in judged(found, [kind], tmp_path) if name == kind)

@@ -66,7 +66,7 @@ def least_rtt(
         # were none stands out, but small packets took longer.
         unread = unread_ns(seen.timeline, handshake_ns, clock.stalled_ns)
         above = max(above, int((samples + unread).min() - samples.min()))
-    if handshake_rtt_s is None or clock.stalled_ns:
+    if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
         # Of one turn alone the segments may have been read late.
         alike = least_alike_ns(seen, handshake_rtt_s) if clock.stalled_ns else _least_alike(_of_turns(seen))
         above = max(above, alike - int(samples.min()))

@@ -133,9 +133,10 @@ def limits_told(
         opened["cwnd"] += _resumed_unseen(seen)
     for name, most in opened.items():
         _move(shares, name, most=most)
-    if tap.tap_lost_bytes:
-        for name, most in _silent(seen).items():
-            _move(shares, name, most=most)
+    # Where more is in flight than ACKs allow those that are missing may have ended a recovery.
+    unheard = {"cwnd": tap.tap_lost_bytes, "rwnd": tap.tap_lost_bytes, "recovery": tap.exceeds_scale}
+    for name, most in _silent(seen, *(name for name, is_open in unheard.items() if is_open)).items():
+        _move(shares, name, most=most)
     if tap.unanswered_ns and not tap.has_all_acks:
         _leave_unanswered(shares, seen, tap)
     if tap.tap_lost_acks:
@@ -221,16 +222,16 @@ def _begun_before(seen: Reconstruction, tap: Tap) -> dict[str, float]:
     return _by_limit(timeline, spent, limited, "cwnd", "rwnd", "application")
 
 
-def _silent(seen: Reconstruction) -> dict[str, float]:
-    """Share of the time beyond the longest round trip in which no ACK came, of either window: what was sent then, and
+def _silent(seen: Reconstruction, *names: str) -> dict[str, float]:
+    """Share of the time beyond the longest round trip in which no ACK came, by these limits: what was sent then, and
     whether a timer sent it, is among what the tap lost. A closed window is silent by itself."""
     timeline = seen.timeline
-    if not len(timeline.rtt[1]) or len(timeline.ack_ns) < 2:
+    if not names or not len(timeline.rtt[1]) or len(timeline.ack_ns) < 2:
         return {}
     beyond = np.diff(timeline.ack_ns) - int(timeline.rtt[1].max())
     limited = limited_at(timeline)[:-1]
     is_open = (beyond > 0) & (seen.flight[:-1] > 0) & (timeline.rwnd[:-1] >= timeline.smss)
-    return _by_limit(timeline, beyond[is_open], limited[is_open], "cwnd", "rwnd")
+    return _by_limit(timeline, beyond[is_open], limited[is_open], *names)
 
 
 def _leave_unanswered(shares: dict[str, float], seen: Reconstruction, tap: Tap) -> None:

@@ -56,7 +56,7 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
     turns = _round_trips(timeline, handshake_ns)
     # The first flight waits for the other host, and may be the only one to meet no queue: a handshake tells.
     is_first = timeline.has_start and bool(np.isnan(handshake_ns))
-    return _read_late(turns, handshake_ns, full_ns, resolution_ns, is_first=is_first)
+    return _read_late(turns, handshake_ns, full_ns, resolution_ns, held_back(timeline), is_first=is_first)
 
 
 def stalls_elsewhere(
@@ -91,14 +91,21 @@ def stalls_elsewhere(
         asked=place[len(passed_ns) + named],
         answered=place[told],
     )
-    return _read_late(turns, handshake_ns, handshake_ns, resolution_ns, is_first=bool(np.isnan(handshake_ns)))
+    held = ack_ns[:0], ack_ns[:0]
+    return _read_late(turns, handshake_ns, handshake_ns, resolution_ns, held, is_first=bool(np.isnan(handshake_ns)))
 
 
 def _read_late(
-    turns: _Turns, handshake_ns: float, full_ns: float, resolution_ns: int, *, is_first: bool
+    turns: _Turns,
+    handshake_ns: float,
+    full_ns: float,
+    resolution_ns: int,
+    held: tuple[Ints, Ints],
+    *,
+    is_first: bool,
 ) -> tuple[tuple[int, ...], int]:
-    """`full_ns`: what a full segment's turn takes at least, by the handshake's; `is_first`: what is read first tells
-    nothing."""
+    """`full_ns`: what a full segment's turn takes at least, by the handshake's; `held`: from when to when ACKs
+    were read that the tap had held back; `is_first`: what is read first tells nothing."""
     silence, taken, stamps = turns.silence, turns.taken, turns.stamps
     is_told = _is_told(taken, handshake_ns)
     late_ns = min(_core.HOST_NS + resolution_ns, int(MAJORITY * handshake_ns)) if is_told else 0
@@ -117,6 +124,10 @@ def _read_late(
     is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
     since = stamps[turns.asked] - (stamps - silence)[begins[read]]
     is_sooner = is_short & (taken + since < SHORTER_SHARE * full_ns)
+    # What was read beside ACKs that were held back waited with them.
+    is_beside = _is_within(stamps[turns.asked], held)
+    is_unexplained &= ~is_beside
+    is_sooner &= ~is_beside
     is_often = bool(np.count_nonzero(taken < SHORTER_SHARE * handshake_ns) > MINORITY * len(taken))
     if not len(at_once) and _is_path(read, is_short, is_unexplained, is_sooner, is_often=is_often):
         return (), 0
@@ -136,7 +147,7 @@ def _read_late(
     shorter = np.unique(read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
     at_their_time = np.count_nonzero(silence[begins[shorter]] <= _core.HOST_NS)
     if is_told and at_their_time > max(MINORITY * every, FEWEST_ALIKE):
-        return _read_late(turns, np.nan, np.nan, resolution_ns, is_first=is_first)
+        return _read_late(turns, np.nan, np.nan, resolution_ns, held, is_first=is_first)
     if is_told:
         late = np.union1d(late, shorter)
     ends = np.append(begins[1:], len(stamps))
@@ -157,6 +168,14 @@ def _is_path(read: Ints, is_short: Bools, is_unexplained: Bools, is_sooner: Bool
     return len(turns) >= FEWEST_ALIKE and bool(
         np.count_nonzero(is_unexplained) > MAJORITY * np.count_nonzero(meanwhile)
     )
+
+
+def _is_within(times: Ints, spans: tuple[Ints, Ints]) -> Bools:
+    """Whether each lies in one of these, or so soon behind it as what one lot of packets prompts is read."""
+    begins, ends = spans
+    at = np.searchsorted(begins, times, side="right") - 1
+    found: Bools = (at >= 0) & (times <= np.append(ends, 0)[at] + AT_ONCE_NS)
+    return found
 
 
 def _longer_ns(timeline: Timeline) -> int:
@@ -215,17 +234,23 @@ def held_back(timeline: Timeline) -> tuple[Ints, Ints]:
     gaps = np.diff(times)
     if len(gaps) < FEWEST_SAMPLES:
         return times[:0], times[:0]
-    usual = _core.median(gaps)
-    # The segments beside it, which it answers or releases, are read between two.
+    told = np.clip(timeline.newly_acked[moving] / timeline.smss, 1, DELAYED_ACK_SEGMENTS)
+    # An ACK that tells of two comes as much later.
+    usual = told * _core.median(gaps / told[1:])
+    # The segments beside it, which it answers or releases, are read between two: one in a row may have more of them.
     packets = 1 + np.minimum(timeline.newly_acked[moving][1:] // timeline.smss, DELAYED_ACK_SEGMENTS)
-    at_once = gaps <= np.minimum(AT_ONCE_NS * packets, MINORITY * usual)
-    edges = np.flatnonzero(np.diff(at_once.astype(np.int8), prepend=0, append=0))
+    soon = gaps <= np.minimum(AT_ONCE_NS * packets, MAJORITY * usual[1:])
+    edges = np.flatnonzero(np.diff(soon.astype(np.int8), prepend=0, append=0))
     begins, ends = edges[::2], edges[1::2]
     begins, ends = begins[begins > 0], ends[begins > 0]
-    before, due = gaps[begins - 1], (ends - begins + 1) * usual
-    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due)
+    asked = np.append(0, np.cumsum(usual))
+    before, due = gaps[begins - 1], asked[ends + 1] - asked[begins]
+    # Fewer may follow as soon by chance, but not in a tenth of their time and behind all of it.
+    is_sure = (before >= due) & (times[ends] - times[begins] <= MINORITY * (due - usual[begins]))
+    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & ((ends - begins >= FEWEST_ALIKE) | is_sure)
     # Of a tap that was late once, also behind silences that began before it was.
-    is_held &= (before <= due / MAJORITY).any(where=is_held)
+    known = np.searchsorted(timeline.set_ns, (times[begins], times[ends] + 1))
+    is_held &= ((before <= due / MAJORITY) | (known[1] > known[0])).any(where=is_held)
     return times[begins[is_held]], times[ends[is_held]]
 
 

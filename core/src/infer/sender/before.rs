@@ -80,6 +80,7 @@ pub struct Open {
     pub grown_from: i64,
     pub grown_to: i64,
     pub has_threshold: bool,
+    pub resumed: i64,
     /// No data was left when it began.
     pub was_exhausted: bool,
 }
@@ -112,6 +113,17 @@ pub struct Starving {
     pub closed: isize,
     pub is_short: bool,
     pub was_short: bool,
+    pub round: Option<Round>,
+}
+
+/// A round of ACKs behind a pause that has kept outstanding what left first: the first of them, what was outstanding and
+/// sent before it, and how many ACKs have released segments at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    pub since: isize,
+    pub met: i64,
+    pub top: i64,
+    pub prompt: usize,
 }
 
 /// The window as it was last seen at work.

@@ -3,11 +3,12 @@
 
 use super::before::Begin;
 use super::events::silence;
-use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, starved, written};
+use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, written};
 use super::room::{Written, left_room, written_late};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
 use super::short::Lacking;
+use super::starving::starved;
 use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
 use crate::infer::given::DELAYED_ACK_SEGMENTS;
@@ -170,7 +171,7 @@ fn held(trace: &Trace, flight: &[i64], parts: &[Stretch]) -> Vec<i64> {
     let mut held = flight.to_vec();
     for part in parts {
         let before = trace.before.filter(|_| part.first == 0);
-        let mut top = before.map_or(i64::MIN, |before| before.stretch.held);
+        let mut top = before.map_or(part.resumed, |before| before.stretch.held.max(part.resumed));
         for ack in part.first..=part.last {
             top = top.max(flight[ack]);
             held[ack] = top;

@@ -1,11 +1,10 @@
 //! What held a sender back: its congestion window, the receiver's window, its application, or a loss.
 
-use super::before::{Starving, Told};
+use super::before::Told;
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
-use super::stretches::Stretch;
 use super::trace::{LossEvent, Trace};
-use crate::infer::given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES, HOST_NS};
+use crate::infer::given::{FEWEST_SAMPLES, HOST_NS};
 use crate::infer::ordered::from;
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
@@ -22,8 +21,6 @@ threshold!(pub PROMPT_PARTS: i64 = 8, Count);
 threshold!(ANSWER_NS: i64 = 20_000, Nanoseconds);
 // A pause: longer than this part of a round trip, and than a host's own delay.
 threshold!(pub PAUSE_PARTS: i64 = 4, Count);
-// A window that has more to empty than what a delayed ACK leaves outstanding.
-threshold!(FULL_SEGMENTS: i64 = 6, Segments);
 // The closest two: so many pairs in a thousand may have been stamped closer by chance.
 threshold!(CLOSEST_PER_MILLE: i64 = 10, Count);
 
@@ -90,7 +87,7 @@ impl Told {
 
 /// Per ACK: 0, nothing is told; 1, it released a segment, not at once; 2, at once. The first segment after each ACK
 /// tells; of those behind it one that does not follow in the burst: no ACK released it.
-fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
+pub(super) fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
     let count = trace.ack_ns.len();
     let mut told = vec![0_u8; count];
     let mut before = 0;
@@ -153,99 +150,6 @@ fn closest_ns(trace: &Trace) -> i64 {
     *gaps.select_nth_unstable(place).1
 }
 
-/// The ACKs at which the sender is known to have had less to send than its window allowed.
-///
-/// All but what a delayed ACK leaves is acknowledged, and nothing was sent for a round trip: no control empties its
-/// window without a loss (BBR keeps four segments when it probes the round trip). From then on whatever is less than
-/// what was outstanding before is the application's, until as much is outstanding again.
-pub fn starved(trace: &Trace, seen: &Sequence, parts: &[Stretch], flight: &[i64]) -> Vec<bool> {
-    let mut found = vec![false; flight.len()];
-    for part in parts {
-        let mut state = Starving::of(trace, part);
-        for ack in part.first..=part.last {
-            if let Some(since) = state.next(trace, seen, ack, flight[ack]) {
-                found[since..ack].fill(true);
-            }
-            found[ack] = state.is_short;
-        }
-    }
-    found
-}
-
-impl Starving {
-    fn of(trace: &Trace, part: &Stretch) -> Self {
-        let before = trace.before.filter(|_| part.first == 0);
-        before.map_or(
-            Self {
-                held: 0,
-                released: part.first as isize,
-                closed: isize::MIN,
-                is_short: false,
-                was_short: false,
-            },
-            |before| before.starving,
-        )
-    }
-
-    /// After the ACKs of a stretch before number `until`, which are kept no more.
-    pub fn until(
-        trace: &Trace,
-        seen: &Sequence,
-        part: &Stretch,
-        flight: &[i64],
-        until: usize,
-    ) -> Self {
-        let mut state = Self::of(trace, part);
-        for (ack, &now) in flight.iter().enumerate().take(until).skip(part.first) {
-            state.next(trace, seen, ack, now);
-        }
-        state.closed = if state.closed < state.released {
-            isize::MIN
-        } else {
-            -1
-        };
-        state.released = -1;
-        state
-    }
-
-    /// The next ACK; the first of those before it that turn out to have been short of data.
-    fn next(&mut self, trace: &Trace, seen: &Sequence, ack: usize, now: i64) -> Option<usize> {
-        if now + trace.smss > trace.rwnd[ack] {
-            self.closed = ack as isize;
-        }
-        if seen.sends_before_next_ack[ack] as usize > seen.sent_before(ack) {
-            self.released = ack as isize;
-        }
-        let mut since = None;
-        if now + DELAYED_ACK_SEGMENTS.get() * trace.smss >= self.held {
-            self.is_short = false;
-        } else if now <= DELAYED_ACK_SEGMENTS.get() * trace.smss
-            && self.held >= FULL_SEGMENTS.get() * trace.smss
-            && self.released < ack as isize
-            && self.closed < self.released
-            && is_followed_late(trace, seen, ack)
-        {
-            self.is_short = true;
-            since = Some((self.released + 1) as usize);
-        }
-        self.was_short |= self.is_short;
-        self.held = self.held.max(now);
-        since
-    }
-}
-
-/// Whether nothing leaves so soon after an ACK as a host goes on with a burst, or within the round trip of what it
-/// acknowledges: what comes next, and what it lets go, may have been stamped in another order.
-fn is_followed_late(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
-    let heard_ns = trace.ack_ns[ack];
-    let sent = seen.sends_before_next_ack[ack] as usize;
-    let answers = from(&seen.snd_max, sent, |top| top < seen.snd_una[ack]);
-    let left_ns = trace.send_ns.get(answers).copied().unwrap_or(i64::MIN);
-    let wait = heard_ns.saturating_sub(left_ns).min(BURST_NS.get());
-    let following = trace.send_ns.get(sent);
-    following.is_none_or(|&left| left - heard_ns > wait)
-}
-
 /// What leaves later behind an ACK was not released by it.
 pub fn pause_ns(rtt: &RoundTrips) -> i64 {
     if rtt.rtt_ns.is_empty() {
@@ -269,10 +173,14 @@ pub fn exhausted(
         .iter()
         .filter(|event| event.detected_by == DetectedBy::Tlp);
     let probes: Vec<usize> = probes.map(|event| event.first_send).collect();
-    // The next segment leaves when all before it is acknowledged, and later than that ACK explains.
+    // The next new segment leaves when all before it is acknowledged, and later than that ACK explains: what is sent again
+    // meanwhile was all that there was.
     let wait = pause_ns(rtt);
     let resumes = |send: usize| {
-        let known = seen.acks_before_send[send] as usize;
+        let Some(&known) = seen.acks_before_send.get(send) else {
+            return false;
+        };
+        let known = known as usize;
         let heard = known
             .checked_sub(1)
             .map_or(trace.send_ns[send], |last| trace.ack_ns[last]);
@@ -291,7 +199,7 @@ pub fn exhausted(
         is_written
             || sent > last_new
             || sent >= trace.send_ns.len()
-            || resumes(sent)
+            || resumes(seen.next_new(sent))
             || has_waited(trace, seen, sent)
             || probes.binary_search(&sent).is_ok()
     });

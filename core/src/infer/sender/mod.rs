@@ -26,6 +26,7 @@ pub mod sent_again;
 pub mod sequence;
 pub mod shares;
 pub mod short;
+pub mod starving;
 pub mod stretches;
 pub mod trace;
 pub mod undone;

@@ -134,6 +134,15 @@ impl Sequence {
         last.map_or(self.sent_at_first, |last| self.sends_before_next_ack[last]) as usize
     }
 
+    /// The first send from one on that is new data; as many as there are where none is.
+    pub fn next_new(&self, send: usize) -> usize {
+        let first = self.again.partition_point(|&again| (again as usize) < send);
+        let again = self.again[first..].iter().zip(send..);
+        send + again
+            .take_while(|&(&again, place)| again as usize == place)
+            .count()
+    }
+
     /// Bytes by which an ACK moves `snd_una`.
     pub fn newly_acked(&self, ack: usize) -> i64 {
         let una = self.snd_una[ack];

@@ -26,6 +26,17 @@ pub fn shares(table: &Windows, known: SoFar<'_>, late: &[Written]) -> Option<([f
     }
     // ACKs before the first segment captured tell of a flight that was not.
     let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
+    // Behind the last ACK time counts where it was of all that had been sent: a pause, until the last segment.
+    let last = trace.ack_ns.len().checked_sub(1);
+    let is_paused = last.is_some_and(|ack| {
+        let sent = seen.sent_before(ack);
+        sent > 0 && seen.snd_max[sent - 1] <= seen.snd_una[ack]
+    });
+    let last_ns = if is_paused {
+        last_ns.max(last_send_ns)
+    } else {
+        last_ns
+    };
     let until = last_ns.min(last_send_ns);
     let asked_ns = before_first_duplicates(trace, seen, events);
     let (mut asked, mut late) = (0, late.iter().peekable());

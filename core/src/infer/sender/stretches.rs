@@ -30,6 +30,8 @@ pub struct Stretch {
     pub peak: Option<usize>,
     pub grown_from: i64,
     pub grown_to: i64,
+    /// Behind a pause: what was outstanding before its first ACK.
+    pub resumed: i64,
     /// Avoidance followed, rather than the receiver's window, the end of the data or of the stretch.
     pub has_threshold: bool,
     /// The loss events that began and ended it, by number.
@@ -89,6 +91,10 @@ pub fn stretches(
             grown_from: flight[cut.first..until].iter().copied().min().unwrap_or(0),
             grown_to: flight[cut.first..=upto].iter().copied().max().unwrap_or(0),
             has_threshold: peak.is_some_and(|peak| turns(trace, seen, flight, peak, last)),
+            resumed: match (cut.begin, cut.first.checked_sub(1)) {
+                (Begin::Idle, Some(before)) => flight[before],
+                _ => open.map_or(0, |open| open.resumed),
+            },
             started_by: cut.event,
             ended_by,
         };
@@ -134,6 +140,7 @@ impl Open {
             grown_from: now.grown_from,
             grown_to: now.grown_to,
             has_threshold: now.has_threshold,
+            resumed: part.resumed,
             was_exhausted: open.is_some_and(|open| open.was_exhausted),
         }
     }

@@ -1,0 +1,44 @@
+"""What limited senders that wait for their applications, beside what the simulator's own windows allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.claims import judge_claims, main_verdict
+from tests.random_degraded import against_truth
+from tests.random_runs import tapped
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(8953039, id="a pause behind the last ACK lasts until the last segment"),
+        pytest.param(8730062, id="a pause set the window back (RFC 5681 section 4.1): a round of ACKs shows it"),
+        pytest.param(8929048, id="a burst of which the first answer releases nothing was all that there was"),
+        pytest.param(8952045, id="what is only sent again behind it was no new data to release"),
+    ],
+)
+def test_what_an_application_leaves_is_told(seed: int, tmp_path: Path) -> None:
+    found = tapped(seed, tmp_path)
+    assert found is not None
+    verdict = main_verdict(found.run.path, without=found.others)
+    assert verdict is not None
+    assert "sender's limits" not in against_truth(found, verdict)
+
+
+def test_nothing_is_recovered_where_all_is_acknowledged(tmp_path: Path) -> None:
+    """A probe of a closed window leaves by a timer: the state is a timeout's, the limit the receiver's window."""
+    found = tapped(8922035, tmp_path)
+    assert found is not None
+    assert found.limits["rwnd"] > 0.75
+
+
+def test_the_judge_knows_words_that_wait_for_each_other(tmp_path: Path) -> None:
+    """RFC 896: what the windows had room for was the application's, to the verdict and to its judge."""
+    found = tapped(8959023, tmp_path)
+    assert found is not None
+    verdict = main_verdict(found.run.path)
+    assert verdict is not None
+    assert not judge_claims(found.run, verdict, verdict, keeps="whole").wrong
