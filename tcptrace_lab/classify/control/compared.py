@@ -107,14 +107,17 @@ class Compared:
         )
 
     def _was_under_way(self, loss: int) -> bool:
-        """Whether nothing that was sent in a capture that begins in the middle was acknowledged before a loss: what it was
+        """Whether nothing of what a capture begun in the middle has of data was acknowledged before a loss: what it was
         lost from, and how far its recovery had come, may lie before (a partial ACK asks as the first loss does)."""
+        una = self.heard.timeline.snd_una[max(self.heard.marks.ack[loss], 0)]
+        return not self.heard.timeline.has_start and bool(una <= self._first_sent)
+
+    @cached_property
+    def _first_sent(self) -> int:
+        """Where the new data of the capture begins: what is sent again may have been sent long before."""
         timeline = self.heard.timeline
-        una = timeline.snd_una[max(self.heard.marks.ack[loss], 0)]
-        # New data: what is sent again may have been sent long before.
-        begun = np.flatnonzero(~timeline.is_retransmission)
-        first = timeline.send_offset[begun[0]] if len(begun) else timeline.first_offset
-        return not timeline.has_start and bool(una <= max(int(first), timeline.first_offset))
+        new = timeline.send_offset[~timeline.is_retransmission]
+        return max(int(new[0]) if len(new) else timeline.first_offset, timeline.first_offset)
 
     def _hides_threshold(self, epoch: Epoch) -> bool:
         """Whether a recovery may have been left for a slow start, up to a threshold set before the capture began."""
