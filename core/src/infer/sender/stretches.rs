@@ -292,14 +292,14 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
         return false;
     }
     let floor = flight[peak] as f64 * (1.0 - FALL.get());
-    // Where it fills the receiver's window again and again, between an ACK and another capture of it that has room is the
-    // segment which that lets go.
+    // Where it fills the receiver's window again and again, what an ACK made room for may leave behind another capture of it.
     let fills = |ack: &usize| flight[*ack] + trace.smss > trace.rwnd[*ack];
     let is_full = (peak + 1..end).filter(fills).count() * 2 >= rows.len();
-    let room = if is_full { 2 } else { 1 } * trace.smss;
+    let room = |ack: usize| trace.smss + if is_full { seen.newly_acked(ack) } else { 0 };
     let stays = |rows: &[usize]| {
-        let is_there =
-            |&&ack: &&usize| flight[ack] + room <= trace.rwnd[ack] && flight[ack] as f64 >= floor;
+        let is_there = |&&ack: &&usize| {
+            flight[ack] + room(ack) <= trace.rwnd[ack] && flight[ack] as f64 >= floor
+        };
         rows.iter().filter(is_there).count() * 2 > rows.len()
     };
     stays(&rows) && (answered.len() < 2 || stays(&answered))
