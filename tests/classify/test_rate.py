@@ -186,8 +186,12 @@ def test_acks_that_tell_of_more_than_delayed_ones_show_the_rate_over_as_many(pps
     assert rate.low <= pps <= rate.high
 
 
-@pytest.mark.parametrize(("is_read_slowly", "bounds"), [(False, True), (True, False)])
-def test_a_receiver_that_acknowledges_as_it_reads_bounds_no_rate(*, is_read_slowly: bool, bounds: bool) -> None:
+@pytest.mark.parametrize(
+    ("is_read_slowly", "uneven", "bounds"), [(False, 1.2, True), (True, 1.2, False), (True, 1.0, True)]
+)
+def test_a_receiver_that_acknowledges_as_it_reads_bounds_no_rate(
+    *, is_read_slowly: bool, uneven: float, bounds: bool
+) -> None:
     """A queue stands and ACKs come at many rates: others use it, or window updates tell of what came before."""
     rates = np.repeat([220.0, 240.0, 260.0, 280.0], [80, 60, 40, 50])
     every, none = np.full(len(rates), 60 * MS, dtype=np.float64), np.zeros(len(rates), dtype=bool)
@@ -197,7 +201,7 @@ def test_a_receiver_that_acknowledges_as_it_reads_bounds_no_rate(*, is_read_slow
         delay_ns=every,
         least_ns=every,
         base_ns=20 * MS,
-        uneven=np.ones(len(rates)),
+        uneven=np.full(len(rates), uneven),
         slowed=~none,
         compressed=none,
         is_inferred=False,
