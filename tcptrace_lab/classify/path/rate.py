@@ -340,8 +340,8 @@ def _mode(
         if _in_bursts(uneven[near]):
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
         if runs.is_read_slowly and _is_varied(uneven[near]):
-            # Window updates carry ACK numbers: which ACK tells of an arrival, and which of a read, is not known. Reads do
-            # not come as evenly as full packets out of one queue.
+            # Window updates carry ACK numbers: which ACK tells of an arrival, and which of a read, is not known.
+            # Reads do not come as evenly as full packets out of one queue.
             return unknown(f"{method}; at other rates while a queue stood, to a receiver that acknowledges as it reads")
         # A standing queue that empties at many rates: others use it too.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
