@@ -47,7 +47,8 @@ PARTLY = 0.2
 STOPPED_ROUNDS = 3.0
 # A timer that went off, and after twice its time again (RFC 6298 section 5.5): unanswered for three times its least.
 UNANSWERED_FACTOR = 3.0
-# Losses further apart than so many times the median come in bunches: a distance would say little of them.
+# Losses further apart than so many times the median, or from where the run begins or ends, come in bunches: a distance
+# would say little of them.
 SCATTERED = 5.0
 FEW_TIMES = {1: "once", 2: "twice"}
 CAUSES = {
@@ -63,6 +64,7 @@ class Course:
     """What a sentence needs of how the run went, beside the verdict's keys.
 
     `loss_times_s`: when its loss events were noticed, apart from needless timeouts, and those of the same loss again;
+    `sends_until_s`: when it sent last;
     `stopped_s`: the longest time with a closed window, `unanswered_s`: in which no timeout was answered (0: none worth
     telling); `is_full`: whether the window held the bottleneck busy most of the time (None: not known);
     `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the path holds;
@@ -78,6 +80,7 @@ class Course:
     stopped_s: float
     is_full: bool | None
     grows_throughout: bool
+    sends_until_s: float = 0.0
     is_kept: bool = False
     is_even: bool = False
     is_busy: bool = False
@@ -122,6 +125,7 @@ def course(
         new_bytes=timeline.new_bytes,
         smss=timeline.smss,
         loss_times_s=tuple(times),
+        sends_until_s=timeline.seconds(end_ns) if end_ns else 0.0,
         stopped_s=longest if is_told else 0.0,
         is_full=_is_full(seen, path),
         grows_throughout=grows,
@@ -324,7 +328,8 @@ def _losses(verdict: Mapping[str, Any], course: Course, *, names_buffer: bool) -
         return f"{verb} {len(loss_times_s)} times or more"
     apart = np.diff(np.asarray(loss_times_s))
     usual = _core.median(apart)
-    if float(apart.max()) > SCATTERED * usual:
+    without = max(float(apart.max()), loss_times_s[0], course.sends_until_s - loss_times_s[-1])
+    if without > SCATTERED * usual:
         return f"{verb} {len(loss_times_s)} times"
     return f"{verb} every {_seconds(usual)}"
 

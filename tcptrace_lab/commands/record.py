@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         *("--sender",), choices=("kernel", "own"), default="kernel", help="own: the simulator's, for what no kernel has"
     )
-    parser.add_argument("--snaplen", type=int, default=96, metavar="N", help="bytes kept of each packet (96)")
+    parser.add_argument("--snaplen", type=int, default=128, metavar="N", help="bytes kept of each packet (128)")
     parser.add_argument(
         *("--attempts",),
         type=int,

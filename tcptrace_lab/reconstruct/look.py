@@ -371,7 +371,7 @@ def _cut_acks(row: Any, other: str, acks: Any) -> int:
     cut = int(row[f"options_cut_{other}"])
     tells_none = bool(row[f"options_cut_alike_{other}"]) and int(acks["dup_count"].max(initial=0)) >= DUP_THRESH
     is_another = cut >= FULL_SHARE * len(acks["time_ns"]) and (len(acks["sack_edges"]) > 0 or tells_none)
-    return 0 if is_another else cut
+    return 0 if is_another else int(row[f"blocks_cut_{other}"])
 
 
 def _sack(row: Any, acks: Any, cut: int) -> Fact:

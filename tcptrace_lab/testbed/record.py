@@ -36,7 +36,8 @@ from tcptrace_lab.testbed.recording import (
 from tcptrace_lab.testbed.requirements import require
 from tcptrace_lab.testbed.senders import KernelSenders, OwnSender
 
-SNAPLEN = 96
+# IPv6's header and TCP's with every option are 100 bytes, and a device may put its own in front.
+SNAPLEN = 128
 FIRST_PORT = 5001
 # The last ACKs and FINs are on their way when the senders have ended.
 SETTLE_S = 0.2

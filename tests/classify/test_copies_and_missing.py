@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tcptrace_lab.scenario import ConnectionSpec, ReceiverSpec, Scenario
+from tcptrace_lab.simulate import simulate
 from tests.claims import Judged, judge_claims, main_verdict, runs
-from tests.degrade import degrade, keeps_of, read_packets, write_packets
+from tests.classify.test_limits import PATH, SACK
+from tests.degrade import degrade, keeps_of, read_packets, sender_of, write_packets
 
 RUNS = {run.name: run for run in runs()}
 ACROSS = "clock set forward + both cards of a router"
@@ -76,3 +80,21 @@ def _judged(name: str, kind: str, seed: int, folder: Path) -> Judged:
     assert whole is not None
     write_packets(made, *degrade(*read_packets(run.path), kind=kind, seed=seed))
     return judge_claims(run, whole, main_verdict(made), keeps=keeps_of(kind))
+
+
+def test_a_window_full_between_two_captures_of_each_ack_is_the_receivers(tmp_path: Path) -> None:
+    """Each ACK makes room for the segment that leaves behind its second capture: no threshold ends the slow start."""
+    connection = ConnectionSpec(control=SACK, receiver=ReceiverSpec(rwnd=80_065))
+    run = simulate(Scenario(path=PATH, connections=(connection,), duration_s=3.0, taps=("sender",)))
+    path = tmp_path / "made.pcap"
+    run.write(path, tap="sender", payload=False)
+    link, packets = read_packets(path)
+    own = sender_of(packets)
+    # A host takes some microseconds.
+    late = [replace(each, time_ns=each.time_ns + 8_000 * (each.source == own)) for each in packets]
+    late.sort(key=lambda each: each.time_ns)
+    write_packets(path, *degrade(link, late, kind="seen twice + IP identification 0", seed=1))
+    found = main_verdict(path)
+    assert found is not None
+    (only,) = found.seen.stretches
+    assert (only.has_threshold, found.limits["rwnd"] > 0.9) == (False, True)

@@ -13,6 +13,7 @@ from tcptrace_lab.reconstruct.tap.stalled import stalls
 from tcptrace_lab.scenario import ConnectionSpec, NodeSpec, PathSpec
 from tests.claims import judge_claims, main_verdict, runs
 from tests.classify.test_limits import SACK, verdicts
+from tests.conftest import ROOT
 from tests.degrade import MS, degrade, keeps_of, read_packets, write_packets
 from tests.degraded import variants
 from tests.random_runs import at_place, tapped
@@ -195,3 +196,14 @@ def test_what_a_timer_sent_was_not_released_by_a_partial_ack(tmp_path: Path) -> 
 def test_what_was_lost_behind_a_slow_starts_flight_leaves_no_hole(seed: int, place: str, tmp_path: Path) -> None:
     """Every second one was lost, and the one that the first duplicate let go as well: sent again it comes in order."""
     assert "losses" not in judged(seed, place, tmp_path)[0]
+
+
+@pytest.mark.parametrize("begin", [3155, 3281, 3479])
+def test_a_recovery_under_way_when_a_capture_begins_tells_no_threshold(begin: int, tmp_path: Path) -> None:
+    """No SACK, one hole a round trip: partial ACKs are all that is seen, with what was outstanding tens of times."""
+    link, packets = read_packets(ROOT / "captures" / "newreno_nosack_8M.pcap.gz")
+    # As much of it as a slow start to a threshold of half of that would take.
+    write_packets(tmp_path / "x.pcap", link, packets[begin : begin + 4_000])
+    found = main_verdict(tmp_path / "x.pcap")
+    assert found is not None
+    assert "reno" in [each.candidate.name for each in found.identified.left], found.identified.reasons

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.path.rate import bottleneck_rate
+from tcptrace_lab.classify.path.rate import _mode, bottleneck_rate
+from tcptrace_lab.classify.path.runs import Runs
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.clock import FINE
 from tcptrace_lab.reconstruct.timeline import Ints, build
 from tcptrace_lab.scenario import ConnectionSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
@@ -182,3 +184,29 @@ def test_acks_that_tell_of_more_than_delayed_ones_show_the_rate_over_as_many(pps
     assert rate.low is not None
     assert rate.high is not None
     assert rate.low <= pps <= rate.high
+
+
+@pytest.mark.parametrize(
+    ("is_read_slowly", "uneven", "bounds"), [(False, 1.2, True), (True, 1.2, False), (True, 1.0, True)]
+)
+def test_a_receiver_that_acknowledges_as_it_reads_bounds_no_rate(
+    *, is_read_slowly: bool, uneven: float, bounds: bool
+) -> None:
+    """A queue stands and ACKs come at many rates: others use it, or window updates tell of what came before."""
+    rates = np.repeat([220.0, 240.0, 260.0, 280.0], [80, 60, 40, 50])
+    every, none = np.full(len(rates), 60 * MS, dtype=np.float64), np.zeros(len(rates), dtype=bool)
+    runs = Runs(
+        rates=rates,
+        spans_ns=6e9 / rates,
+        delay_ns=every,
+        least_ns=every,
+        base_ns=20 * MS,
+        uneven=np.full(len(rates), uneven),
+        slowed=~none,
+        compressed=none,
+        is_inferred=False,
+        is_read_slowly=is_read_slowly,
+    )
+    found = _mode(runs, "runs of 6 segments", FINE, own=20.0)
+    assert found is not None
+    assert (found.value is not None, found.low is not None, found.high) == (bounds, bounds, None)

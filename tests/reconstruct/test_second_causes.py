@@ -75,6 +75,24 @@ def test_what_is_sacked_at_once_had_arrived_before_it_was_sent_again() -> None:
     assert lost["spurious"].tolist() == [False, True]
 
 
+def test_a_hole_that_was_told_of_stays_told_when_blocks_of_repairs_take_its_place() -> None:
+    """RFC 2018 section 4: the latest blocks come first, and the highest leaves the option before an ACK takes it."""
+    after_slow = rounds([4, 8], first=1, begin_ms=300.0)
+    sent, acks = [(0.0, 0), *after_slow[0]], [(300.0, 1), *after_slow[1]]
+    base, left = 13, acks[-1][0] + 0.1
+    sent += [(left + 0.01 * index, base + index) for index in range(10)]
+    # Every second one is lost, and the first one's repair; three blocks have room.
+    told = [[1], [3, 1], [5, 3, 1], [7, 5, 3], [9, 7, 5], [2, 9, 7], [4, 2, 9], [6, 4, 2], [8, 6, 4]]
+    first = len(acks)
+    blocks = {first + index: [(base + each, base + each + 1) for each in row] for index, row in enumerate(told)}
+    acks += [(left + 100.0 + index + 100.0 * (index > 4), base) for index in range(len(told))]
+    sent += [(left + 102.1 + 0.5 * index, base + lost) for index, lost in enumerate([0, 2, 4, 6, 8])]
+    sent.append((left + 300.0, base))
+    acks.append((left + 400.0, base + 10))
+    lost = ladder(sent, acks, blocks=blocks).losses
+    assert sorted(lost["offset"] // SMSS - base) == [0, 0, 2, 4, 6, 8]
+
+
 def test_a_first_flight_that_fills_the_receivers_window_is_not_the_initial_window() -> None:
     sent, acks = rounds([5, 5, 5])
     acks = [(-50.0, 0), *acks]

@@ -266,6 +266,16 @@ def _verdict(made: tuple[int, Packets], folder: Path) -> Verdict:
     return found
 
 
+@pytest.mark.parametrize(("name", "kept", "hides"), [("cubic_v6_two_nodes", 96, False), ("reno_10M", 68, True)])
+def test_a_cut_block_behind_one_that_was_known_tells_nothing_new(
+    name: str, kept: int, tmp_path: Path, *, hides: bool
+) -> None:
+    """RFC 2018 section 4: the latest block comes first. Of three the last is cut here, or all behind the first."""
+    link, packets = _packets(name)
+    found = _verdict((link, [replace(each, data=each.data[: each.ip + kept]) for each in packets]), tmp_path)
+    assert (found.who.tap.cut_acks > 0) == found.who.tap.hides_blocks == hides
+
+
 @pytest.mark.parametrize(("missed", "said"), [([0], 10), ([4], 10), ([9], None), ([8, 9], None)])
 def test_a_first_flight_of_which_the_tap_lost_a_segment(missed: list[int], said: int | None, tmp_path: Path) -> None:
     """What is missing at its beginning or within it is known by what surrounds it; its end is not."""

@@ -193,6 +193,7 @@ impl Connection {
             let peer = Peer {
                 window: other.window,
                 last_ns: other.counts.last_time,
+                asks_ns: other.counts.handshake_rtt,
             };
             mine.on_segment(packet, peer);
         } else if mine.is_keep_alive(packet) {

@@ -52,6 +52,8 @@ pub struct FlowCounts {
     pub dsacks: u64,
     /// Packets of whose TCP options the capture has not all.
     pub options_cut: u64,
+    /// Those of them that may have told of a block which was not captured.
+    pub blocks_cut: u64,
     /// The shortest and the longest headers of those of them that are no SYN.
     pub cut_headers: Option<(u32, u32)>,
     pub syns: u64,

@@ -11,7 +11,7 @@ use super::outstanding::{Outstanding, SentSegment};
 use super::packet::TcpPacket;
 use super::sequence::{unwrap, wrap};
 use crate::infer::AckContent;
-use crate::wire::{Checked, TcpOptions};
+use crate::wire::{Checked, SackBlocks, TcpOptions};
 
 /// Of a flow's checksums: with one wrong one in fewer than this they are not the flow's damage but its host's or its tap's
 /// (offload, rewritten headers). Damage is rarer: Stone and Partridge (2000) met 1 in 1,100 to 1 in 32,000 packets.
@@ -68,6 +68,15 @@ pub struct Flow {
 
     /// The last segment that was sent again (offset, length, and what was sent when): its copy is no third one.
     pub(super) last_again: Option<(i64, SentSegment)>,
+    /// The blocks of the last ACK that had any, as far as they were captured.
+    pub(super) last_blocks: SackBlocks,
+}
+
+/// Whether all that an ACK has to tell is in the blocks that were captured: the latest ones come first, and repeat those
+/// of the ACKs before (RFC 2018 section 4), so that behind a block that is known none is new.
+fn tells_news(sack: Option<&SackBlocks>, before: &SackBlocks) -> bool {
+    sack.and_then(|sack| sack.as_slice().get(1..))
+        .is_some_and(|behind| behind.iter().any(|block| before.as_slice().contains(block)))
 }
 
 impl Flow {
@@ -261,12 +270,14 @@ impl Flow {
         counts.timestamps |= packet.has_ts;
         if packet.is_cut {
             counts.options_cut += 1;
+            counts.blocks_cut += u64::from(!tells_news(packet.sack, &self.last_blocks));
             if !packet.is_syn() {
                 let (least, most) = counts.cut_headers.unwrap_or((u32::MAX, 0));
                 let own = packet.cut_headers;
                 counts.cut_headers = Some((least.min(own), most.max(own)));
             }
         }
+        self.last_blocks = packet.sack.copied().unwrap_or(self.last_blocks);
         if !packet.is_ack() {
             counts.without_ack += 1;
         }

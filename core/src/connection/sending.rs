@@ -16,6 +16,8 @@ pub struct Peer {
     /// Its offered window, scaled.
     pub window: Option<u64>,
     pub last_ns: i64,
+    /// How long after its SYN passed the tap this side's answer did.
+    pub asks_ns: Option<i64>,
 }
 
 impl Flow {
@@ -123,7 +125,7 @@ impl Flow {
         // RFC 9293 section 3.8.4: one byte below SND.NXT, or none, when nothing is outstanding.
         let is_keep_alive =
             packet.len == 1 && end == self.snd_max() && !packet.is_fin() && self.is_quiet();
-        let is_copy = self.is_second_capture(packet, start, len);
+        let is_copy = self.is_second_capture(packet, start, len, peer);
         if !is_copy && again > 0 && self.is_probe(packet, start, peer) {
             self.counts.window_probes += 1;
             if let Some(detail) = &mut self.detail {
@@ -173,7 +175,7 @@ impl Flow {
     /// The same packet captured twice: the copy of a segment in flight with its IP identification, or, where
     /// that is always 0, one sooner than any answer could have asked for; so too where offload cut the one elsewhere
     /// than the other.
-    fn is_second_capture(&self, packet: &TcpPacket<'_>, start: i64, len: u32) -> bool {
+    fn is_second_capture(&self, packet: &TcpPacket<'_>, start: i64, len: u32, peer: Peer) -> bool {
         let end = start + i64::from(len);
         let range = self.outstanding.range(start, end);
         let again = self
@@ -186,14 +188,14 @@ impl Flow {
             // At a receiver the answer may pass before the copy does.
             None => match self.outstanding.answered(start) {
                 Some(sent) => *sent,
-                None => return self.is_cut_elsewhere(packet, (start, end)),
+                None => return self.is_cut_elsewhere(packet, (start, end), peer),
             },
         };
         let is_same = sent.start == start
             && sent.len == len
             && (!packet.has_ts || sent.ts_val == packet.ts_val);
         if !is_same {
-            return self.is_cut_elsewhere(packet, (start, end));
+            return self.is_cut_elsewhere(packet, (start, end), peer);
         }
         let waited = packet.time - sent.time;
         // A counter passes 0 now and then: the others in flight have numbers then.
@@ -204,18 +206,23 @@ impl Flow {
         if packet.ip_id != 0 || sent.ip_id != 0 || is_counted {
             return packet.ip_id == sent.ip_id && waited < 1_000_000_000;
         }
-        waited < self.soonest_answer()
+        waited < self.soonest_answer(peer)
     }
 
     /// Whether every byte of a range left so short a time ago that nothing can have asked for it again.
-    fn is_cut_elsewhere(&self, packet: &TcpPacket<'_>, (start, end): (i64, i64)) -> bool {
+    fn is_cut_elsewhere(
+        &self,
+        packet: &TcpPacket<'_>,
+        (start, end): (i64, i64),
+        peer: Peer,
+    ) -> bool {
         let mut reached = start;
         for index in self.outstanding.range(start, end) {
             let sent = self.outstanding.get(index);
             // Of one that was sent again in part it is not known which part.
             if sent.start > reached
                 || sent.transmissions > 1
-                || packet.time - sent.time >= self.soonest_answer()
+                || packet.time - sent.time >= self.soonest_answer(peer)
             {
                 return false;
             }
@@ -224,13 +231,18 @@ impl Flow {
         reached >= end && start < end
     }
 
-    /// No answer to what was sent comes sooner.
-    fn soonest_answer(&self) -> i64 {
+    /// Nothing that was sent again for an answer comes sooner: from the tap to the receiver and back, and to the sender.
+    fn soonest_answer(&self, peer: Peer) -> i64 {
         // With nothing behind it that can have asked for it a timer would have.
         if self.outstanding.is_empty() || self.counts.rtt.is_empty() {
             COPY_NS.get()
         } else {
-            (self.counts.rtt.min() / 2).min(COPY_NS.get())
+            let there_ns = self
+                .counts
+                .rtt
+                .min()
+                .saturating_add(peer.asks_ns.unwrap_or(0));
+            (there_ns / 2).min(COPY_NS.get())
         }
     }
 

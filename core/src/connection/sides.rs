@@ -173,6 +173,13 @@ pub const FLOW: &[FlowColumn] = &[
         |s| int(s.counts().options_cut),
     ),
     (
+        "blocks_cut",
+        Kind::Int,
+        "packets",
+        "those of them that may have had a SACK block which was not captured and no packet before tells of",
+        |s| int(s.counts().blocks_cut),
+    ),
+    (
         "options_cut_alike",
         Kind::Bool,
         "",

@@ -78,7 +78,7 @@ class Compared:
         for epoch in self.epochs:
             if not epoch.is_slow_start or epoch.begin == "restart":
                 yield from self._reduction(epoch)
-            for rows in _pieces(epoch):
+            for rows in [] if self._hides_threshold(epoch) else _pieces(epoch):
                 part: Part = "slow_start" if epoch.is_slow_start else "growth"
                 # Where as much is open as was seen, nothing was, nor what held it back; a slow start doubles.
                 most = MAJORITY if epoch.is_slow_start else 1.0
@@ -107,11 +107,26 @@ class Compared:
         )
 
     def _was_under_way(self, loss: int) -> bool:
-        """Whether nothing of a capture that begins in the middle was acknowledged before a loss: what it was lost from,
-        and how far its recovery had come, lies before."""
+        """Whether nothing of what a capture begun in the middle has of data was acknowledged before a loss: what it was
+        lost from, and how far its recovery had come, may lie before (a partial ACK asks as the first loss does)."""
+        una = self.heard.timeline.snd_una[max(self.heard.marks.ack[loss], 0)]
+        return not self.heard.timeline.has_start and bool(una <= self._first_sent)
+
+    @cached_property
+    def _first_sent(self) -> int:
+        """Where the new data of the capture begins: what is sent again may have been sent long before."""
         timeline = self.heard.timeline
-        una = timeline.snd_una[max(self.heard.marks.ack[loss], 0)]
-        return not timeline.has_start and bool(una <= timeline.first_offset)
+        new = timeline.send_offset[~timeline.is_retransmission]
+        return max(int(new[0]) if len(new) else timeline.first_offset, timeline.first_offset)
+
+    def _hides_threshold(self, epoch: Epoch) -> bool:
+        """Whether a recovery may have been left for a slow start, up to a threshold set before the capture began."""
+        part = self.heard.seen.stretches[epoch.number]
+        loss = self.heard.loss_mark.get(id(part.started_by), -1)
+        if part.begin != "recovery" or loss < 0 or not self._was_under_way(loss):
+            return False
+        at = self.heard.settles(part)
+        return at is None or self.heard.is_left_below(part, at)
 
     def _losses(self, epoch: Epoch) -> list[int]:
         """The marks of the losses whose reductions are judged behind an epoch's begin, the last first."""

@@ -261,7 +261,7 @@ class Heard:
             is_told = at is not None and (self.shown[at] or not self.follows)
             if at is not None and at != part.peak and is_told:
                 # Left with less than ssthresh, which is then not seen: slow start goes on up to it.
-                kept = np.nan if self._is_left_below(part, at) else after
+                kept = np.nan if self.is_left_below(part, at) else after
                 at_ns = int(self.timeline.ack_ns[at])
                 self._doubt_window_before(part, after)
                 self.settled_mark[id(part)] = self.marks.add(
@@ -352,7 +352,7 @@ class Heard:
             # The receiver's window lets go no more.
             return np.nan
         first = float(self.flight[at])
-        if self._is_left_below(part, at):
+        if self.is_left_below(part, at):
             # Slow start from here on.
             return first
         # The first ACK may release a burst, or find the sender short: then the ACKs behind it tell.
@@ -361,7 +361,7 @@ class Heard:
         settled = (behind[len(behind) // 2] + behind[~(len(behind) // 2)]) / 2
         return first if abs(first - settled) <= 2 * self.timeline.smss else settled
 
-    def _is_left_below(self, part: Stretch, at: int) -> bool:
+    def is_left_below(self, part: Stretch, at: int) -> bool:
         """Whether a recovery may have been left with less than ssthresh."""
         return bool(len(self.most_after) and np.isfinite(self.most_after[part.first : at + 1]).any())
 

@@ -198,9 +198,11 @@ def buffer_of(
         return unknown("losses met the queue that stood most of the time without a loss", low=carried)
     is_one = len(met) >= AGREEING_LOSSES or float(np.ptp(met)) <= BLUR_SEGMENTS + blur
     if not (is_one and are_overflows(met, queue)):
-        return unknown(
-            f"losses met queues of {met.min():.0f} to {met.max():.0f} packets: not one full buffer", low=carried
-        )
+        if round(float(met.min())) == round(float(met.max())):
+            words = f"losses met a queue of {met.max():.0f} packets: whether the buffer was full is not told"
+        else:
+            words = f"losses met queues of {met.min():.0f} to {met.max():.0f} packets: not one full buffer"
+        return unknown(words, low=carried)
     # The last packet that got in found B - 1 waiting and one partly sent: it waited between B - 1 and B services, or
     # one more where the receiver delayed its ACK until the packet behind the lost one. The lower quartile avoids those.
     value = float(np.ceil(np.percentile(met, 25) - 0.05))

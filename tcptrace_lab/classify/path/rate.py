@@ -339,7 +339,11 @@ def _mode(
             return None
         if _in_bursts(uneven[near]):
             return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
-        # A standing queue that empties at many rates: others use it too, or the receiver reads slowly.
+        if runs.is_read_slowly and _is_varied(uneven[near]):
+            # Window updates carry ACK numbers: which ACK tells of an arrival, and which of a read, is not known.
+            # Reads do not come as evenly as full packets out of one queue.
+            return unknown(f"{method}; at other rates while a queue stood, to a receiver that acknowledges as it reads")
+        # A standing queue that empties at many rates: others use it too.
         return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
     # Under a coarse clock runs are faster by its ticks alone.
     is_fine = not (blur or clock.stalled_ns or runs.is_inferred or runs.compressed.all())

@@ -147,6 +147,47 @@ fn packet_captured_twice_is_no_retransmission() {
     assert_eq!(wire.causes(), ["", "duplicate_capture"]);
 }
 
+/// At a receiver its ACK passes between the two captures of a segment; the sender is half a round trip away.
+#[test]
+fn what_is_captured_again_before_its_sender_can_have_heard_is_a_copy() {
+    let mut wire = Wire::new();
+    let opened = [
+        (0, true, SYN, CLIENT_ISN, 0),
+        (5, false, SYN_ACK, SERVER_ISN, CLIENT_ISN.wrapping_add(1)),
+        (
+            60 * MS,
+            true,
+            ACK,
+            CLIENT_ISN.wrapping_add(1),
+            SERVER_ISN + 1,
+        ),
+    ];
+    for (time, is_client, flags, seq, ack) in opened {
+        let segment = wire.segment(is_client, flags, seq, ack, 0);
+        wire.table.push(time, &segment);
+    }
+    for number in 0..10 {
+        let (time, seq) = (
+            (70 + number) * MS,
+            CLIENT_ISN.wrapping_add(1 + 1000 * number as u32),
+        );
+        let mut segment = wire.segment(true, ACK, seq, SERVER_ISN + 1, 1000);
+        segment.ip_id = 0;
+        let ack = wire.segment(false, ACK, SERVER_ISN + 1, seq.wrapping_add(1000), 0);
+        wire.table.push(time, &segment);
+        wire.table.push(time + 3_000, &ack);
+        wire.table.push(time + 4_000, &segment);
+    }
+    let [client, _] = wire.only().client_and_server();
+    assert_eq!(
+        (
+            client.counts.retransmissions,
+            client.counts.duplicate_packets
+        ),
+        (0, 10)
+    );
+}
+
 #[test]
 fn packet_captured_twice_as_the_counter_passes_zero_is_no_retransmission() {
     let mut wire = Wire::open();

@@ -85,6 +85,7 @@ pub fn lost(
         again,
         untold: Covered::new(board.untold(trace)),
         board,
+        sack_high: highest(trace.sack_high),
         base_rtt_ns: rtt.base_ns,
         longest_rtt_ns: rtt.rtt_ns.iter().copied().max().unwrap_or(0),
         last_una: seen.snd_una.last().copied().unwrap_or(0),
@@ -164,6 +165,18 @@ pub fn lost(
     found
 }
 
+/// The highest byte SACKed up to each ACK: with room for the latest blocks only, one lists those of repairs instead.
+fn highest(sack_high: &[i64]) -> Vec<i64> {
+    let mut so_far = i64::MIN;
+    sack_high
+        .iter()
+        .map(|&high| {
+            so_far = so_far.max(high);
+            so_far
+        })
+        .collect()
+}
+
 /// What a tap away from the sender knows of the copy that was sent again: whether it passed.
 fn told_by_tap(trace: &Trace, event: &LossEvent, copy: usize) -> Option<State> {
     match trace.fate.get(copy) {
@@ -212,6 +225,7 @@ struct Judge<'a> {
     again: Covered,
     untold: Covered,
     board: &'a Scoreboard,
+    sack_high: Vec<i64>,
     base_rtt_ns: i64,
     longest_rtt_ns: i64,
     last_una: i64,
@@ -328,7 +342,7 @@ impl Judge<'_> {
         };
         trace.has_sack
             && !trace.hides_blocks
-            && trace.sack_high.get(before).is_none_or(|&high| high <= end)
+            && self.sack_high.get(before).is_none_or(|&high| high <= end)
             && seen.dupacks(seen.first_acked(answer, offset), answer) == 0
             && self.may_answer(answer, copy)
     }

@@ -285,7 +285,8 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
     // A round trip of ACKs: as many as there were segments outstanding, or half as many.
     let round = (flight[peak] / (2 * trace.smss.max(1))).max(2) as usize;
     // A duplicate ACK moves nothing, whatever the window is.
-    let rows: Vec<usize> = (peak + 1..last.min(peak.saturating_add(round)) + 1)
+    let end = last.min(peak.saturating_add(round)) + 1;
+    let rows: Vec<usize> = (peak + 1..end)
         .filter(|&ack| seen.newly_acked(ack) > 0)
         .collect();
     // Behind an ACK that was stamped with the next, less is outstanding than either window allows.
@@ -298,9 +299,13 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
         return false;
     }
     let floor = flight[peak] as f64 * (1.0 - FALL.get());
+    // Where it fills the receiver's window again and again, what an ACK made room for may leave behind another capture of it.
+    let fills = |ack: &usize| flight[*ack] + trace.smss > trace.rwnd[*ack];
+    let is_full = (peak + 1..end).filter(fills).count() * 2 >= rows.len();
+    let room = |ack: usize| trace.smss + if is_full { seen.newly_acked(ack) } else { 0 };
     let stays = |rows: &[usize]| {
         let is_there = |&&ack: &&usize| {
-            flight[ack] + trace.smss <= trace.rwnd[ack] && flight[ack] as f64 >= floor
+            flight[ack] + room(ack) <= trace.rwnd[ack] && flight[ack] as f64 >= floor
         };
         rows.iter().filter(is_there).count() * 2 > rows.len()
     };
