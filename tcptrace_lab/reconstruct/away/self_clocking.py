@@ -23,6 +23,7 @@ from tcptrace_lab.reconstruct.given import (
     MAJORITY,
     MINORITY,
     NEAR_SHARE,
+    ODD_SHARE,
     PAUSE_SHARE,
 )
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
@@ -44,6 +45,8 @@ MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
 # RFC 8985 section 6.2: a segment is lost once one that left this part of a round trip later has arrived, if sooner.
 RACK_SHARE = 0.25
+# One recovery is no habit.
+FEWEST_REPAIRS = 2
 # A cubic from its beginning to its inflection lies at the most so much of its rise beside its chord.
 MOST_BEND = 2 / (3 * 3**0.5)
 
@@ -66,21 +69,15 @@ class Rhythm:
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
     """`hint_ns`: the turn in the handshake, whose packets are small; `resolution_ns`: the clock's. None: no rhythm is
     found."""
-    full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
-    gaps = np.diff(seen.time_ns)
-    behind = gaps[full[full > 0] - 1]
-    are_together = np.count_nonzero(behind == 0) > MINORITY * len(behind)
-    behind = behind[behind > 0]
-    if len(behind) < FEWEST_SAMPLES:
+    found = _spaced(timeline, seen)
+    if found is None:
         return None
-    spacing = int(_core.percentile(behind, SPACING_PERCENTILE))
+    full, leads, spacing, are_together = found
     # A lag is the difference of two stamps: within what they tell apart it may be any.
     near = max(_near(spacing), resolution_ns)
     # A full segment takes longer than the handshake's packets by the time in which the bottleneck sends it. Where some
     # share a stamp a tick does not tell that, but that it is less.
     longer = 0 if are_together and spacing <= resolution_ns else spacing
-    leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
-    leads = leads[np.isin(leads, full)]
     if len(leads) < FEWEST_SAMPLES:
         # The queue never ran empty: only the order of what was sent, and the losses, can be told.
         if hint_ns is None:
@@ -126,6 +123,21 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         near_ns=_measured(timeline, times - turn, near),
         is_measured=True,
     )
+
+
+def _spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
+    """The full segments, those of them that came later than the bottleneck's spacing, and that, and whether some share
+    a stamp; None: they are too few."""
+    full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
+    gaps = np.diff(seen.time_ns)
+    behind = gaps[full[full > 0] - 1]
+    are_together = bool(np.count_nonzero(behind == 0) > MINORITY * len(behind))
+    behind = behind[behind > 0]
+    if len(behind) < FEWEST_SAMPLES:
+        return None
+    spacing = int(_core.percentile(behind, SPACING_PERCENTILE))
+    leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
+    return full, leads[np.isin(leads, full)], spacing, are_together
 
 
 def _measured(timeline: Timeline, left_ns: Ints, near: int) -> int:
@@ -227,6 +239,23 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     # In order of leaving the ACKs come in order too: one that goes back is no anchor.
     kept = (acks >= 0) & (acks >= np.maximum.accumulate(acks))
     return places[kept], acks[kept]
+
+
+def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | None:
+    """From what asked for a repair to the repair, usually, the queue that it met included; None: too few tell it, or the
+    queue ran empty.
+
+    A sender that restarts at its losses leaves it empty for a round trip each time: what repairs here goes on sending,
+    and nothing hangs on how short a turn would be without the queue.
+    """
+    found = _spaced(timeline, seen)
+    if found is None or len(found[1]) >= max(ODD_SHARE * len(found[0]), FEWEST_SAMPLES):
+        return None
+    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+    came = left.row[again] >= 0
+    taken = seen.time_ns[left.row[again[came]]] - timeline.ack_ns[asked[came]]
+    taken = taken[taken > found[2]]
+    return int(np.median(taken)) if len(taken) >= FEWEST_REPAIRS else None
 
 
 def _next_latest(left: Sends, latest: Places) -> Places:
