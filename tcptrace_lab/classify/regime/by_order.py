@@ -75,7 +75,7 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
         starts.regime != NONE
         or restarts - by_timer > few
         or by_timer > MAJORITY * recovers
-        or _cycles_apart(seen.timeline, losses) < FEWEST_CYCLES
+        or _cycles_apart(seen.timeline, losses) < (1 if recovers == len(losses) else FEWEST_CYCLES)
     ):
         return None
     return f"more left from {goes_on} of {len(losses)} repairs to their answers than a restarted sender sends"

@@ -45,8 +45,6 @@ MOST_LOOKED_AT = 2000
 LONGEST_TURN_NS = 1_000_000_000
 # RFC 8985 section 6.2: a segment is lost once one that left this part of a round trip later has arrived, if sooner.
 RACK_SHARE = 0.25
-# One recovery is no habit.
-FEWEST_REPAIRS = 2
 # A cubic from its beginning to its inflection lies at the most so much of its rise beside its chord.
 MOST_BEND = 2 / (3 * 3**0.5)
 
@@ -253,9 +251,12 @@ def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | No
         return None
     again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
     came = left.row[again] >= 0
-    taken = seen.time_ns[left.row[again[came]]] - timeline.ack_ns[asked[came]]
-    taken = taken[taken > found[2]]
-    return int(np.median(taken)) if len(taken) >= FEWEST_REPAIRS else None
+    rows, asked_ns = left.row[again[came]], timeline.ack_ns[asked[came]]
+    # Behind a silence a timer may have sent it.
+    idle = np.append(0, np.cumsum(np.isin(np.arange(len(seen.time_ns)), found[1])))
+    since = np.searchsorted(seen.time_ns, asked_ns, side="right")
+    taken = (seen.time_ns[rows] - asked_ns)[(since < rows) & (idle[rows + 1] == idle[np.minimum(since, rows)])]
+    return int(np.median(taken)) if len(taken) else None
 
 
 def _next_latest(left: Sends, latest: Places) -> Places:
