@@ -48,6 +48,25 @@ def test_the_order_of_what_came_tells_the_regime(seed: int, regime: str, tmp_pat
     assert not starts.cycles
 
 
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [
+        # Repairs tell the turn, with the queue that they met; it never ran empty, as behind a restart.
+        (8760128, "no SYN"),
+        (8760169, "begins in avoidance"),
+        # Two holes only: what was asked for came late, where data is answered at once.
+        (8760267, "begins in avoidance"),
+        # One cycle, and each recovery sure.
+        (8760248, "timestamps stripped"),
+    ],
+)
+def test_the_order_tells_it_without_handshake_and_of_one_cycle(seed: int, kind: str, tmp_path: Path) -> None:
+    """RFC 5681 section 3.2: the third duplicate ACK asks for the repair, which passes a turn later."""
+    _, verdict = of(seed, tmp_path, kind=kind, place="receiver")
+    assert verdict.who.vantage in ("receiver", "unknown")
+    assert verdict.slow_starts.regime == "none"
+
+
 @pytest.mark.parametrize("seed", [5210005, 5210066])
 def test_the_order_tells_it_where_the_tap_lost_packets_too(seed: int, tmp_path: Path) -> None:
     """A hole that nobody asks for is no loss; most repairs and their answers are still there."""
