@@ -214,14 +214,16 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
     near = found.near_ns
     if found.is_clocked:
+        # After a long silence the queue was empty, whatever follows; and an ACK by which the sender waits no longer may
+        # reach it, or what it releases the tap, a little later than others.
+        paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
         # One that follows no ACK was held up on its way (a path that stood still), and says nothing.
-        kept = (heard >= 0) & (np.abs(lag) <= near)
-        lead, heard = lead[kept], heard[kept]
+        within = np.where(paused, max(near, NEAR_SHARE * found.turn_ns), near)
+        kept = (heard >= 0) & (np.abs(lag) <= within)
+        lead, heard, paused = lead[kept], heard[kept], paused[kept]
         # One that is alone among arrivals back to back followed an ACK by chance.
         first = np.searchsorted(lead, lead - AMONG // 2, side="left")
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
-        # After a long silence the queue was empty, whatever follows.
-        paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
         lead, heard = lead[chosen], heard[chosen]
     again, asked = _asked_for(timeline, left, free)
