@@ -67,6 +67,13 @@ def test_the_order_tells_it_without_handshake_and_of_one_cycle(seed: int, kind: 
     assert verdict.slow_starts.regime == "none"
 
 
+def test_a_lead_a_little_later_than_others_behind_its_ack_shows_a_restart(tmp_path: Path) -> None:
+    """Tahoe: after a silence of a turn two segments, released by the answer to the repair."""
+    _, verdict = of(8760229, tmp_path, kind="timestamps stripped", place="receiver")
+    assert verdict.slow_starts.regime == "double"
+    assert [each.restarts for each in verdict.seen.episodes] == [True]
+
+
 @pytest.mark.parametrize("seed", [5210005, 5210066])
 def test_the_order_tells_it_where_the_tap_lost_packets_too(seed: int, tmp_path: Path) -> None:
     """A hole that nobody asks for is no loss; most repairs and their answers are still there."""
