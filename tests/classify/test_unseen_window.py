@@ -97,11 +97,11 @@ def test_what_may_be_another_losss_tells_no_regime(seed: int, tmp_path: Path) ->
     assert at_receiver(seed, tmp_path).slow_starts.regime == "undecided"
 
 
-@pytest.mark.parametrize(("seed", "segments"), [(5210005, 3), (5210018, 1), (5210034, 10), (5210131, None)])
+@pytest.mark.parametrize(("seed", "segments"), [(5210005, 3), (5210018, 1), (5210034, 10), (5210131, 1)])
 def test_what_came_before_anything_can_have_answered_is_the_initial_window(
-    seed: int, segments: int | None, tmp_path: Path
+    seed: int, segments: int, tmp_path: Path
 ) -> None:
-    """RFC 6928; None: one segment more may be the second flight's, where its ACK is not known."""
+    """RFC 6928; behind a silence it is known which ACK released the second flight, others' segments between or not."""
     assert at_receiver(seed, tmp_path).as_dict()["initial_window"]["segments"] == segments
 
 
