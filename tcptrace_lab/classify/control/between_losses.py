@@ -182,8 +182,8 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
 
 
 def _is_held(heard: HeardAtLosses, before: Episode | None, asked: int) -> bool:
-    """Whether since the loss before the receiver's window had no room for another segment: what is outstanding at a loss
-    is a window that did not grow meanwhile (RFC 5681 section 3.1, RFC 7661)."""
+    """Whether since the loss before the receiver's window had no room for another segment: what is outstanding at a
+    loss is a window that did not grow meanwhile (RFC 5681 section 3.1, RFC 7661)."""
     timeline = heard.timeline
     since = 0 if before is None else int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
     span = slice(min(since, asked), asked + 1)

@@ -242,7 +242,7 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
 
 
 def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | None:
-    """From what asked for a repair to the repair, usually, the queue that it met included; None: too few tell it, or the
+    """From what asked for a repair to the repair, usually, the queue that it met included; None: none tells it, or the
     queue ran empty.
 
     A sender that restarts at its losses leaves it empty for a round trip each time: what repairs here goes on sending,

@@ -177,7 +177,7 @@ def _holes(timeline: Timeline, passed: Passing) -> int:
     return int((passed.fills & (passed.end > passed.end[early].max(initial=0))).sum())
 
 
-def _asked_before_ns(timeline: Timeline, passed: Passed) -> int:
+def _asked_before_ns(timeline: Timeline, passed: Passing) -> int:
     """How long after the third duplicate ACK what it asks for comes, at the least: beside its sender at once (RFC 5681
     section 3.2); 0: it does, or nothing was asked for."""
     told = told_lost(timeline, passed.filled_at)
