@@ -214,11 +214,12 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
     near = found.near_ns
     if found.is_clocked:
-        # After a long silence the queue was empty, whatever follows; and an ACK by which the sender waits no longer may
-        # reach it, or what it releases the tap, a little later than others.
+        # After a long silence the queue was empty, whatever follows: it may pass a little later than others behind an
+        # ACK that none follows for most of a turn.
         paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
         # One that follows no ACK was held up on its way (a path that stood still), and says nothing.
-        within = np.where(paused, max(near, NEAR_SHARE * found.turn_ns), near)
+        last = np.diff(timeline.ack_ns, append=np.iinfo(np.int64).max)[heard] > MAJORITY * found.turn_ns
+        within = np.where(paused & last, max(near, NEAR_SHARE * found.turn_ns), near)
         kept = (heard >= 0) & (np.abs(lag) <= within)
         lead, heard, paused = lead[kept], heard[kept], paused[kept]
         # One that is alone among arrivals back to back followed an ACK by chance.
