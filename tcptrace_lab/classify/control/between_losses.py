@@ -187,7 +187,9 @@ def _is_held(heard: HeardAtLosses, before: Episode | None, asked: int) -> bool:
     timeline = heard.timeline
     since = 0 if before is None else int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
     span = slice(min(since, asked), asked + 1)
-    return bool((heard.flight[span] + timeline.smss > timeline.rwnd[span]).any())
+    # The least that was, where it is not known which ACK released what.
+    least = heard.flight[span] - timeline.slack[span]
+    return bool((least + timeline.smss > timeline.rwnd[span]).any())
 
 
 def identify_between_losses(
