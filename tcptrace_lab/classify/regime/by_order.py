@@ -90,8 +90,11 @@ def _may_hold_timeout(seen: Reconstruction, loss: Episode) -> bool:
 
 
 def _runs_on(seen: Reconstruction) -> bool:
-    """Whether nothing but losses ended what was outstanding: no application's pause, from which a window restarts too
-    (RFC 5681 section 4.1)."""
+    """Whether duplicate ACKs asked for each repair, and nothing but losses ended what was outstanding: no application's
+    pause, from which a window restarts too (RFC 5681 section 4.1)."""
+    if not all(each.dupacks for each in seen.episodes):
+        # No duplicate asked for it: a timer may have.
+        return False
     acks, sends = seen.timeline.answered_to_the_end
     waits = seen.timeline.send_ns[sends] - seen.timeline.ack_ns[acks]
     return not (waits > MAJORITY * seen.base_rtt_ns).any()
