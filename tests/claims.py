@@ -225,6 +225,8 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
         counts = bad["slow_starts"]["per_cycle"]
         every = [cycle.slow_starts for cycle in whole.seen.cycles]
         fits = any(every[at : at + len(counts)] == counts for at in range(len(every) - len(counts) + 1))
+        # What ends before anything was lost has the slow start that it begins with, whatever follows.
+        fits |= counts == [1] and not worse.seen.episodes and _ends_before_losses(run, whole, worse)
         return "" if fits or (name == "regime" and told == true) else f"{counts}, is {every}"
     if name in ("regime", "per_cycle") and not _is_told(good, name):
         return ""
@@ -250,6 +252,12 @@ def _span(run: Run, whole: Verdict, worse: Verdict) -> tuple[int, int]:
     # ACKs alone may have been captured before.
     begins = here.start_ns if here.has_start or not len(here.send_ns) else int(here.send_ns[0])
     return max(begins + back_ns, there.start_ns), min(here.end_ns + back_ns, there.end_ns)
+
+
+def _ends_before_losses(run: Run, whole: Verdict, worse: Verdict) -> bool:
+    """Whether the degraded capture begins with the connection and ends before its sender noticed a loss."""
+    first = min((each.time_ns for each in whole.seen.episodes), default=None)
+    return worse.seen.timeline.has_start and (first is None or _span(run, whole, worse)[1] < first)
 
 
 def _way_back_ns(run: Run, worse: Verdict) -> int:

@@ -74,3 +74,24 @@ def test_acks_that_their_own_stamps_show_late_bound_no_round_trip_closely(
     assert base.value is not None
     assert base.high is not None
     assert base.high - base.value > 0.002
+
+
+@pytest.mark.parametrize(
+    ("seed", "variant"),
+    [
+        # The end of the capture is a turn behind the ACKs that would have released more: no restart.
+        (8961043, "receiver"),
+        # Held by a slow reader's window between its losses, Reno comes to Vegas's flights at them.
+        (8929094, "receiver"),
+        # A timer restarted it: whether behind avoidance, flights that are open do not tell.
+        (8600141, "receiver"),
+        # A thousand segments above a hole whose repair was not captured: a loss, and no whole cycle.
+        (8931051, "ends early + interrupt batches"),
+        # No loss yet: one slow start is all that this piece has.
+        (8932033, "reset forged + ends early"),
+    ],
+)
+def test_nothing_is_made_of_what_is_not_in_the_capture(seed: int, variant: str, tmp_path: Path) -> None:
+    """RFC 5681 section 3.1: what an ACK releases passes the receiver a round trip later, and as rwnd lets it."""
+    wrong, _ = judged(seed, variant, tmp_path, worse_at="receiver")
+    assert not wrong

@@ -178,7 +178,18 @@ def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> boo
         return False
     above = timeline.delivered[asked - 1 : asked + 1] - timeline.snd_una[asked - 1 : asked + 1]
     is_third = above[1] >= DUP_THRESH * timeline.smss > above[0]
-    return bool(is_third and loss.flight + timeline.smss <= timeline.rwnd[asked])
+    return bool(is_third) and not _is_held(heard, before, asked)
+
+
+def _is_held(heard: HeardAtLosses, before: Episode | None, asked: int) -> bool:
+    """Whether since the loss before the receiver's window had no room for another segment: what is outstanding at a
+    loss is a window that did not grow meanwhile (RFC 5681 section 3.1, RFC 7661)."""
+    timeline = heard.timeline
+    since = 0 if before is None else int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
+    span = slice(min(since, asked), asked + 1)
+    # The least that was, where it is not known which ACK released what.
+    least = heard.flight[span] - timeline.slack[span]
+    return bool((least + timeline.smss > timeline.rwnd[span]).any())
 
 
 def identify_between_losses(

@@ -27,7 +27,7 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Timeline
 
-# One cycle is no steady state.
+# One cycle is no steady state, unless each loss is sure, and nothing but the window held the sender back between.
 FEWEST_CYCLES = 2
 
 
@@ -75,7 +75,7 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
         starts.regime != NONE
         or restarts - by_timer > few
         or by_timer > MAJORITY * recovers
-        or _cycles_apart(seen.timeline, losses) < FEWEST_CYCLES
+        or _cycles_apart(seen.timeline, losses) < (1 if recovers == len(losses) and _runs_on(seen) else FEWEST_CYCLES)
     ):
         return None
     return f"more left from {goes_on} of {len(losses)} repairs to their answers than a restarted sender sends"
@@ -87,6 +87,17 @@ def _may_hold_timeout(seen: Reconstruction, loss: Episode) -> bool:
     within = ack_ns[(ack_ns > loss.time_ns) & (ack_ns <= loss.end_ns)]
     stood_ns = int(np.diff(within, prepend=loss.time_ns).max(initial=0))
     return stood_ns >= seen.base_rtt_ns + _core.LEAST_RTO_NS
+
+
+def _runs_on(seen: Reconstruction) -> bool:
+    """Whether duplicate ACKs asked for each repair, and nothing but losses ended what was outstanding: no application's
+    pause, from which a window restarts too (RFC 5681 section 4.1)."""
+    if not all(each.dupacks for each in seen.episodes):
+        # No duplicate asked for it: a timer may have.
+        return False
+    acks, sends = seen.timeline.answered_to_the_end
+    waits = seen.timeline.send_ns[sends] - seen.timeline.ack_ns[acks]
+    return not (waits > MAJORITY * seen.base_rtt_ns).any()
 
 
 def _cycles_apart(timeline: Timeline, losses: Sequence[Episode]) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tcptrace_lab.classify.obstacles import Obstacles
 from tcptrace_lab.reconstruct.cycles import Cycle
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 
 REGIMES = {1: "single", 2: "double", 3: "triple"}
@@ -63,7 +64,9 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     if len(captured) < len(seen.cycles):
         reasons.append("the capture starts in the middle of the connection: the cycle it starts in is not counted")
     # The number of slow starts of a cycle that the capture's end cuts short may still grow; without a loss it is one.
-    whole = [cycle for cycle in captured if cycle.is_whole or (not seen.episodes and _is_answered(seen))]
+    is_lossless = not seen.episodes and not _tells_of_loss(seen)
+    is_over = is_lossless and _is_answered(seen)
+    whole = [cycle for cycle in captured if is_over or (cycle.is_whole and (is_lossless or seen.episodes))]
     if len(whole) < len(captured):
         reasons.append("the last cycle ends with the capture before avoidance is reached: not counted")
     begins = bool(captured) and bool(seen.stretches) and seen.stretches[0].begin == "connection"
@@ -88,6 +91,13 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
         cycles=tuple(whole),
         reasons=(*reasons, *why),
     )
+
+
+def _tells_of_loss(seen: Reconstruction) -> bool:
+    """Whether three segments lie above a hole at the end (RFC 5681 section 3.2): its repair was not captured."""
+    timeline = seen.timeline
+    beyond = timeline.delivered[-1:] - timeline.snd_una[-1:]
+    return bool((beyond >= DUP_THRESH * timeline.smss).any())
 
 
 def _is_answered(seen: Reconstruction) -> bool:

@@ -139,7 +139,9 @@ def _without_counts(
     clock = who.tap.clock
     blur_ns = max(clock.resolution_ns, clock.stalled_ns)
     joined = _joined(seen, blur_ns)
-    first_opened = (who.tap.is_coarse or seen.is_stretched) and _ends_before_loss(seen)
+    # A restart goes on with the cycle of a slow start that lost, and begins one behind avoidance.
+    is_unsure = view is not None and view.unsure > MINORITY and bool(seen.episodes) and seen.episodes[0].restarts
+    first_opened = (who.tap.is_coarse or seen.is_stretched or is_unsure) and _ends_before_loss(seen)
     is_missing = who.tap.is_holed
     # Without any of the blocks two events are one where the second's losses were the first's, or filled in that.
     has_none = has_no_block(seen, who.tap) and goes_on and len(seen.episodes) > 0

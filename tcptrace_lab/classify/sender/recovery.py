@@ -58,6 +58,8 @@ def identify_recovery(
     if tap.copies:
         # Duplicates are alike, so that each may be another's copy: what their number tells its answer has to.
         restarted = [episode for episode in restarted if episode.una < seen.timeline.snd_una[-1]]
+    if is_rebuilt:
+        restarted = [episode for episode in restarted if _is_followed(seen, episode)]
     reasons: list[str] = []
     if tap.exceeds_scale and restarted and all(episode.round_trip_sends <= 1 for episode in restarted):
         reasons.append(
@@ -123,6 +125,14 @@ def identify_recovery(
         reasons.append(f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})")
     sure = sum(episode.sure for episode in fast)
     return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
+
+
+def _is_followed(seen: Reconstruction, event: Episode) -> bool:
+    """Whether what the ACKs up to its answer released can have passed a tap away from the sender, a round trip later,
+    before the capture ended: that nothing did is else no silence of the sender's."""
+    timeline = seen.timeline
+    answer = int(np.searchsorted(timeline.snd_una, event.una, side="right"))
+    return answer < len(timeline.ack_ns) and int(timeline.ack_ns[answer]) + seen.base_rtt_ns <= timeline.end_ns
 
 
 def _is_one_segments(restarted: Sequence[Episode]) -> bool:

@@ -23,6 +23,7 @@ from tcptrace_lab.reconstruct.given import (
     MAJORITY,
     MINORITY,
     NEAR_SHARE,
+    ODD_SHARE,
     PAUSE_SHARE,
 )
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
@@ -66,21 +67,15 @@ class Rhythm:
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
     """`hint_ns`: the turn in the handshake, whose packets are small; `resolution_ns`: the clock's. None: no rhythm is
     found."""
-    full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
-    gaps = np.diff(seen.time_ns)
-    behind = gaps[full[full > 0] - 1]
-    are_together = np.count_nonzero(behind == 0) > MINORITY * len(behind)
-    behind = behind[behind > 0]
-    if len(behind) < FEWEST_SAMPLES:
+    found = _spaced(timeline, seen)
+    if found is None:
         return None
-    spacing = int(_core.percentile(behind, SPACING_PERCENTILE))
+    full, leads, spacing, are_together = found
     # A lag is the difference of two stamps: within what they tell apart it may be any.
     near = max(_near(spacing), resolution_ns)
     # A full segment takes longer than the handshake's packets by the time in which the bottleneck sends it. Where some
     # share a stamp a tick does not tell that, but that it is less.
     longer = 0 if are_together and spacing <= resolution_ns else spacing
-    leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
-    leads = leads[np.isin(leads, full)]
     if len(leads) < FEWEST_SAMPLES:
         # The queue never ran empty: only the order of what was sent, and the losses, can be told.
         if hint_ns is None:
@@ -126,6 +121,21 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         near_ns=_measured(timeline, times - turn, near),
         is_measured=True,
     )
+
+
+def _spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
+    """The full segments, those of them that came later than the bottleneck's spacing, and that, and whether some share
+    a stamp; None: they are too few."""
+    full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
+    gaps = np.diff(seen.time_ns)
+    behind = gaps[full[full > 0] - 1]
+    are_together = bool(np.count_nonzero(behind == 0) > MINORITY * len(behind))
+    behind = behind[behind > 0]
+    if len(behind) < FEWEST_SAMPLES:
+        return None
+    spacing = int(_core.percentile(behind, SPACING_PERCENTILE))
+    leads = np.flatnonzero(np.concatenate(([False], gaps > IDLE_FACTOR * spacing)))
+    return full, leads[np.isin(leads, full)], spacing, are_together
 
 
 def _measured(timeline: Timeline, left_ns: Ints, near: int) -> int:
@@ -204,14 +214,17 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
     near = found.near_ns
     if found.is_clocked:
+        # After a long silence the queue was empty, whatever follows: it may pass a little later than others behind an
+        # ACK that none follows for most of a turn.
+        paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
         # One that follows no ACK was held up on its way (a path that stood still), and says nothing.
-        kept = (heard >= 0) & (np.abs(lag) <= near)
-        lead, heard = lead[kept], heard[kept]
+        last = np.diff(timeline.ack_ns, append=np.iinfo(np.int64).max)[heard] > MAJORITY * found.turn_ns
+        within = np.where(paused & last, max(near, NEAR_SHARE * found.turn_ns), near)
+        kept = (heard >= 0) & (np.abs(lag) <= within)
+        lead, heard, paused = lead[kept], heard[kept], paused[kept]
         # One that is alone among arrivals back to back followed an ACK by chance.
         first = np.searchsorted(lead, lead - AMONG // 2, side="left")
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
-        # After a long silence the queue was empty, whatever follows.
-        paused = seen.time_ns[left.row[lead]] - seen.time_ns[left.row[lead - 1]] > PAUSE_SHARE * found.turn_ns
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
         lead, heard = lead[chosen], heard[chosen]
     again, asked = _asked_for(timeline, left, free)
@@ -227,6 +240,26 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     # In order of leaving the ACKs come in order too: one that goes back is no anchor.
     kept = (acks >= 0) & (acks >= np.maximum.accumulate(acks))
     return places[kept], acks[kept]
+
+
+def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | None:
+    """From what asked for a repair to the repair, usually, the queue that it met included; None: none tells it, or the
+    queue ran empty.
+
+    A sender that restarts at its losses leaves it empty for a round trip each time: what repairs here goes on sending,
+    and nothing hangs on how short a turn would be without the queue.
+    """
+    found = _spaced(timeline, seen)
+    if found is None or len(found[1]) >= max(ODD_SHARE * len(found[0]), FEWEST_SAMPLES):
+        return None
+    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+    came = left.row[again] >= 0
+    rows, asked_ns = left.row[again[came]], timeline.ack_ns[asked[came]]
+    # Behind a silence a timer may have sent it.
+    idle = np.append(0, np.cumsum(np.isin(np.arange(len(seen.time_ns)), found[1])))
+    since = np.searchsorted(seen.time_ns, asked_ns, side="right")
+    taken = (seen.time_ns[rows] - asked_ns)[(since < rows) & (idle[rows + 1] == idle[np.minimum(since, rows)])]
+    return int(np.median(taken)) if len(taken) else None
 
 
 def _next_latest(left: Sends, latest: Places) -> Places:

@@ -36,6 +36,7 @@ from tcptrace_lab.reconstruct.away.self_clocking import (
     met_no_queue,
     released_between,
     rhythm,
+    turn_by_repairs,
 )
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
@@ -170,6 +171,10 @@ def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
 def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:
     """What was sent, and lost, in which order; when is open between what had come before and what came."""
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    if turn_ns is None and seen.stamp is None:
+        # Neither a handshake nor the rhythm tells it: with a queue that never ran empty it is longer at each loss.
+        turn_ns = turn_by_repairs(timeline, seen, left)
+        left = left if turn_ns is None else sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
     times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
     release = np.searchsorted(timeline.ack_ns, times, side="right").astype(np.int32) - 1

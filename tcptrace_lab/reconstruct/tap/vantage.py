@@ -18,6 +18,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.flights import Start
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY, NEAR_SHARE, ODD_SHARE
+from tcptrace_lab.reconstruct.losses import told_lost
 from tcptrace_lab.reconstruct.tap.tap import COARSE_NS
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 
@@ -96,12 +97,14 @@ class Echoes:
 class Passing:
     """What the rows themselves tell of the tap's place: they need not be held any longer.
 
-    `fills`: segments that filled a hole later (lost before the tap). When each segment passed and where it ends is kept
-    only where it must be told which had passed before.
+    `fills`: segments that filled a hole later (lost before the tap), `filled_at` and `filled_ns`: where and when. When
+    each segment passed and where it ends is kept only where it must be told which had passed before.
     """
 
     echoes: Echoes | None
     fills: Bools
+    filled_at: Ints
+    filled_ns: Ints
     time_ns: Ints
     end: Ints
 
@@ -114,6 +117,8 @@ def passing(timeline: Timeline, rows: Any, *, from_start: bool, resolution_ns: i
     return Passing(
         echoes=_echoes(timeline, rows, _core.HOST_NS + 2 * resolution_ns),
         fills=fills,
+        filled_at=segments["offset"][fills],
+        filled_ns=segments["time_ns"][fills],
         time_ns=segments["time_ns"][kept],
         end=segments["offset"][kept] + segments["length"][kept],
     )
@@ -141,10 +146,13 @@ def vantage(
     elif {place, hop_place} == {"sender", "receiver"}:
         place, why = "unknown", f"{why}, but {hop_why}"
     lost_before = holes >= FEWEST_ALIKE and holes > MINORITY * repeats
-    if place == "unknown" and lost_before and not repeats and to_receiver is not None and to_receiver < _core.HOST_NS:
-        place = "receiver"
+    if place == "unknown" and not repeats and to_receiver is not None and to_receiver < _core.HOST_NS:
         answered = f"data is answered {duration(to_receiver)} later"
-        why = f"{holes} segments were lost before the tap, none behind it, and {answered}"
+        if lost_before:
+            place = "receiver"
+            why = f"{holes} segments were lost before the tap, none behind it, and {answered}"
+        elif asked_ns := _asked_before_ns(timeline, passed):
+            place, why = "receiver", f"what is asked for again comes {duration(asked_ns)} later, and {answered}"
     return Vantage(
         place=place,
         to_sender_ns=to_sender,
@@ -167,6 +175,16 @@ def _holes(timeline: Timeline, passed: Passing) -> int:
     begun = timeline.start_ns + (int(samples.max()) if len(samples) else _core.HOST_NS)
     early = passed.time_ns <= begun
     return int((passed.fills & (passed.end > passed.end[early].max(initial=0))).sum())
+
+
+def _asked_before_ns(timeline: Timeline, passed: Passing) -> int:
+    """How long after the third duplicate ACK what it asks for comes, at the least: beside its sender at once (RFC 5681
+    section 3.2); 0: it does, or nothing was asked for."""
+    told = told_lost(timeline, passed.filled_at)
+    asked = told < len(timeline.ack_ns)
+    waits = passed.filled_ns[asked] - timeline.ack_ns[told[asked]]
+    least = int(waits.min()) if len(waits) else 0
+    return least if least > _core.HOST_NS else 0
 
 
 def _by_time(to_sender: int | None, to_receiver: int | None) -> tuple[Place, str]:
