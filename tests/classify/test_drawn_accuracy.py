@@ -23,6 +23,7 @@ CASES = (
     (20261502, 65, "receiver", "bounds", "a duplicate lets go no more than two new segments"),
     (20261503, 41, "receiver", "bounds", "duplicates of a whole recovery tell what has arrived in it"),
     (20261503, 43, "receiver", "bounds", "behind a recovery the flight may begin with a burst"),
+    (20261403, 32, "receiver", "control", "what is put at even times between anchors refutes no law by delay"),
     (20261403, 16, "sender", "bounds", "Linux's NewReno leaves its recovery above what was sent before the loss"),
     (20261402, 60, "receiver", "losses", "a hole below the one that is filled had been sent again before"),
     (20261402, 9, "receiver", "losses", "a host's own time counts in a turn"),

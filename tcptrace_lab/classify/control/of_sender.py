@@ -52,7 +52,8 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         or is_open
         or _beside_holes(seen, who)
         or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
-        is_untimed=who.tap.hides_blocks,
+        # Between two anchors of a rhythm the flight is taken to change evenly, as no law that goes by delay has to.
+        is_untimed=who.tap.hides_blocks or (view is not None and view.is_inferred),
         tick_ns=_unread_ns(who.tap.clock),
         # A base round trip that is bounded from below was met at a load that leaves no queue.
         is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
