@@ -121,10 +121,13 @@ def test_a_recording_that_is_cut_short_leaves_nothing_behind(how, tmp_path) -> N
     command = [sys.executable, "-m", "tcptrace_lab", "record", str(scenario), "-o", str(output)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
         deadline = time.monotonic() + 120
-        while not children(recorder.pid, "senders"):
+        # They need not show in order.
+        ours: set[int] = set()
+        while len(ours) < 5:
             assert time.monotonic() < deadline, "never started"
             time.sleep(0.02)
-        ours = {pid for role in ("keeper", "receivers", "senders", "tracer") for pid in children(recorder.pid, role)}
+            roles = ("keeper", "receivers", "senders", "tracer")
+            ours = {pid for role in roles for pid in children(recorder.pid, role)}
         assert len(ours) == 5
         spaces = {os.readlink(f"/proc/{pid}/ns/net") for pid in ours} - {os.readlink("/proc/self/ns/net")}
         assert len(spaces) == 2
