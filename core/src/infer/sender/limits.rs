@@ -173,8 +173,8 @@ pub fn exhausted(
         .iter()
         .filter(|event| event.detected_by == DetectedBy::Tlp);
     let probes: Vec<usize> = probes.map(|event| event.first_send).collect();
-    // The next new segment leaves when all before it is acknowledged, and later than that ACK explains: what is sent again
-    // meanwhile was all that there was.
+    // The next segment leaves when all before it is acknowledged, and later than that ACK explains: of new data, where a
+    // repair begins with what is sent again first. Its window releases the others.
     let wait = pause_ns(rtt);
     let resumes = |send: usize| {
         let Some(&known) = seen.acks_before_send.get(send) else {
@@ -189,6 +189,14 @@ pub fn exhausted(
             .map_or(seen.first_offset, |before| seen.snd_max[before]);
         seen.una_at(send) >= before && trace.send_ns[send] - heard > wait
     };
+    let begun: Vec<usize> = events.iter().map(|event| event.first_send).collect();
+    let next = |send: usize| {
+        if begun.binary_search(&send).is_ok() {
+            seen.next_new(send)
+        } else {
+            send
+        }
+    };
     // What is only sent again behind it was no new data to release.
     let last_new = seen
         .snd_max
@@ -199,7 +207,7 @@ pub fn exhausted(
         is_written
             || sent > last_new
             || sent >= trace.send_ns.len()
-            || resumes(seen.next_new(sent))
+            || resumes(next(sent))
             || has_waited(trace, seen, sent)
             || probes.binary_search(&sent).is_ok()
     });
