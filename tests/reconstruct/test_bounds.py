@@ -17,6 +17,7 @@ from tcptrace_lab.reconstruct.truth.score import score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
+from tests.conftest import shared
 
 
 def run_of(rate_bps: float, buffer: int, delay_s: float, **control: Any) -> Scenario:
@@ -52,6 +53,16 @@ def within(scenario: Scenario, place: str, folder: Path) -> float:
 )
 def test_bounds_hold_the_truth(place: str, least: float, scenario: Scenario, tmp_path: Path) -> None:
     assert within(scenario, place, tmp_path) >= least
+
+
+def test_a_repair_shows_its_window_though_the_data_behind_it_had_run_out() -> None:
+    """Linux's own window in a recovery behind which its application paused."""
+    folder = shared("captures", "kernel")
+    who = sender(read(folder / "reno_onoff.pcap.gz")[0])
+    truth = read_truth(folder / "reno_onoff.truth.csv.gz", port=int(who.sender.rpartition(":")[2]))
+    found = score(Reconstruction(who.timeline), truth, first_sequence=who.first_sequence).recovery
+    assert found.rows > 50
+    assert found.p90 is not None and found.p90 < 0.02
 
 
 def test_what_was_put_back_left_with_the_ack_before_or_the_one_behind() -> None:

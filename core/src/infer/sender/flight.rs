@@ -54,13 +54,16 @@ pub fn outstanding(
         base_ns,
     };
     tell_events(&view, events, &mut flight, &mut is_told);
-    for (ack, is_told) in is_told.into_iter().enumerate() {
+    for ack in 0..flight.len() {
         // Reordering: what is SACKed has left the network (RFC 6675 `pipe`).
-        if !is_told && trace.sacked[ack] > 0 {
+        if !is_told[ack] && trace.sacked[ack] > 0 {
             flight[ack] = (flight[ack] - trace.sacked[ack]).max(0);
         }
-        if !is_told {
+        if !is_told[ack] {
             no_wider_on_duplicate(trace, seen, ack, &mut flight);
+            if ack > 0 && !is_told[ack - 1] {
+                waits_for_rest(trace, seen, ack, &mut flight);
+            }
         }
     }
     flight
@@ -80,6 +83,14 @@ fn no_wider_on_duplicate(trace: &Trace, seen: &Sequence, ack: usize, flight: &mu
     let own = sends(ack);
     let new = own.len() - seen.again_within(own.start, own.end).len();
     if has_released && new <= LIMITED_TRANSMIT {
+        flight[ack] = flight[ack].min(flight[ack - 1]);
+    }
+}
+
+/// What duplicates had let go beyond the window: until it is acknowledged nothing is sent, and the window is no smaller.
+fn waits_for_rest(trace: &Trace, seen: &Sequence, ack: usize, flight: &mut [i64]) {
+    let is_silent = seen.sent_before(ack) == seen.sends_before_next_ack[ack] as usize;
+    if is_silent && !trace.has_sack {
         flight[ack] = flight[ack].min(flight[ack - 1]);
     }
 }
@@ -214,12 +225,8 @@ impl View<'_> {
             left += changed;
             flight[ack] = left;
             no_wider_on_duplicate(self.trace, self.seen, ack, flight);
-            if ack > part.start
-                && !self.trace.has_sack
-                && self.sent_by(ack) == self.sent_by(ack - 1)
-            {
-                // What duplicates had let go beyond the window: it opens by what is acknowledged, and waits for the rest.
-                flight[ack] = left.min(flight[ack - 1] + self.seen.newly_acked(ack));
+            if ack > part.start {
+                waits_for_rest(self.trace, self.seen, ack, flight);
             }
         }
     }

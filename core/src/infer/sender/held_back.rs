@@ -1,6 +1,8 @@
 //! What held a sender back at each ACK, and what its window could not exceed there: the receiver's window, its
 //! application, a loss that it repairs, a network that drains.
 
+use std::ops::Range;
+
 use super::before::Begin;
 use super::events::silence;
 use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, written};
@@ -104,6 +106,9 @@ impl HeldBack {
         let mut limited = free_limits(known, &idle);
         let (drained, least) = drained_to(known, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
+        for part in parts {
+            limited[recovers_on(known, part)].fill(Limit::Recovery);
+        }
         late.retain(|written| limited[written.ack] != Limit::Recovery);
         for (ack, is_starved) in starved.iter_mut().enumerate() {
             *is_starved |= written[ack] || has_room[ack] == Some(true);
@@ -263,8 +268,9 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         }
     };
     for part in parts {
-        let exit = silent_exit(known, part);
-        if let Some(first) = exit {
+        let mut exits = silent_exits(known, part).peekable();
+        let exit = exits.peek().copied();
+        for first in exits {
             let end = (first..=part.last).find(|&ack| sends_at(trace, seen, ack));
             let rows = first..end.unwrap_or(part.last + 1);
             let met = end.map(|end| flight[end] - seen.snd_una[end]);
@@ -294,23 +300,43 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
     (found, least)
 }
 
-/// The ACK that ended a recovery and released nothing. NewReno may be held by that of all sent before the loss: to Linux
-/// the recovery is over with the first above.
-fn silent_exit(known: SoFar<'_>, part: &Stretch) -> Option<usize> {
+/// The ACKs that may have ended a recovery, if they released nothing. NewReno's may go on at that of all sent before the
+/// loss: to Linux it is over with the first above.
+fn silent_exits<'a>(known: SoFar<'a>, part: &Stretch) -> impl Iterator<Item = usize> + 'a {
     let SoFar {
         trace,
         seen,
         events,
         ..
     } = known;
+    let (first, last) = (part.first, part.last);
     let begun = part
         .started_by
-        .filter(|_| part.begin == Begin::Recovery && part.first > 0)?;
-    let above = (!trace.has_sack).then(|| seen.acked_at(part.first, events[begun].recover + 1));
-    [Some(part.first), above]
-        .into_iter()
-        .flatten()
-        .find(|&ack| ack <= part.last && !sends_at(trace, seen, ack))
+        .filter(|_| part.begin == Begin::Recovery && first > 0);
+    let above = begun
+        .filter(|_| !trace.has_sack)
+        .map(|event| seen.acked_at(first, events[event].recover + 1))
+        .filter(|&above| above > first);
+    let ends = begun.map(|_| first).into_iter().chain(above);
+    ends.filter(move |&ack| ack <= last && !sends_at(trace, seen, ack))
+}
+
+/// The ACKs for which a recovery of Linux's went on: behind it the network drains to a smaller window.
+fn recovers_on(known: SoFar<'_>, part: &Stretch) -> Range<usize> {
+    let SoFar {
+        trace,
+        seen,
+        flight,
+        ..
+    } = known;
+    let drains = |&above: &usize| {
+        let end = (above..=part.last).find(|&ack| sends_at(trace, seen, ack));
+        end.is_some_and(|end| flight[end] + trace.smss < flight[above - 1])
+    };
+    let above = silent_exits(known, part)
+        .filter(|&exit| exit > part.first)
+        .find(drains);
+    part.first..above.unwrap_or(part.first)
 }
 
 /// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
