@@ -20,7 +20,6 @@ CASES = (
     (20261403, 54, "sender", "losses", "what arrived between two timers outran copies"),
     (20261502, 23, "sender", "bounds", "behind a timer duplicates let go what the window does not open by"),
     (20261502, 65, "sender", "bounds", "duplicates that answer what was sent twice tell of nothing new"),
-    (20261213, 36, "sender", "bounds", "what duplicates let go shows no window until it is acknowledged"),
     (20261502, 65, "receiver", "bounds", "a duplicate lets go no more than two new segments"),
     (20261503, 41, "receiver", "bounds", "duplicates of a whole recovery tell what has arrived in it"),
     (20261503, 43, "receiver", "bounds", "behind a recovery the flight may begin with a burst"),

@@ -1,8 +1,6 @@
 //! What held a sender back at each ACK, and what its window could not exceed there: the receiver's window, its
 //! application, a loss that it repairs, a network that drains.
 
-use std::ops::Range;
-
 use super::before::Begin;
 use super::events::silence;
 use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, written};
@@ -106,9 +104,6 @@ impl HeldBack {
         let mut limited = free_limits(known, &idle);
         let (drained, least) = drained_to(known, &limited, &exhausted);
         in_recovery(trace, seen, events, &mut limited);
-        for part in parts {
-            limited[recovers_on(known, part)].fill(Limit::Recovery);
-        }
         late.retain(|written| limited[written.ack] != Limit::Recovery);
         for (ack, is_starved) in starved.iter_mut().enumerate() {
             *is_starved |= written[ack] || has_room[ack] == Some(true);
@@ -319,24 +314,6 @@ fn silent_exits<'a>(known: SoFar<'a>, part: &Stretch) -> impl Iterator<Item = us
         .filter(|&above| above > first);
     let ends = begun.map(|_| first).into_iter().chain(above);
     ends.filter(move |&ack| ack <= last && !sends_at(trace, seen, ack))
-}
-
-/// The ACKs for which a recovery of Linux's went on: behind it the network drains to a smaller window.
-fn recovers_on(known: SoFar<'_>, part: &Stretch) -> Range<usize> {
-    let SoFar {
-        trace,
-        seen,
-        flight,
-        ..
-    } = known;
-    let drains = |&above: &usize| {
-        let end = (above..=part.last).find(|&ack| sends_at(trace, seen, ack));
-        end.is_some_and(|end| flight[end] + trace.smss < flight[above - 1])
-    };
-    let above = silent_exits(known, part)
-        .filter(|&exit| exit > part.first)
-        .find(drains);
-    part.first..above.unwrap_or(part.first)
 }
 
 /// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
