@@ -55,15 +55,16 @@ pub fn outstanding(
     };
     tell_events(&view, events, &mut flight, &mut is_told);
     for ack in 0..flight.len() {
+        if is_told[ack] {
+            continue;
+        }
         // Reordering: what is SACKed has left the network (RFC 6675 `pipe`).
-        if !is_told[ack] && trace.sacked[ack] > 0 {
+        if trace.sacked[ack] > 0 {
             flight[ack] = (flight[ack] - trace.sacked[ack]).max(0);
         }
-        if !is_told[ack] {
-            no_wider_on_duplicate(trace, seen, ack, &mut flight);
-            if ack > 0 && !is_told[ack - 1] {
-                waits_for_rest(trace, seen, ack, &mut flight);
-            }
+        no_wider_on_duplicate(trace, seen, ack, &mut flight);
+        if ack > 0 && !is_told[ack - 1] {
+            waits_for_rest(trace, seen, ack, &mut flight);
         }
     }
     flight
