@@ -27,7 +27,8 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Timeline
 
-# One cycle is no steady state, unless each loss is sure, and nothing but the window held the sender back between.
+# One cycle is no steady state, unless each loss is sure, and nothing but the window held the sender back between. The
+# first loss may be that of the slow start that a connection begins with: of its cycle, though a loss ends it.
 FEWEST_CYCLES = 2
 
 
@@ -90,9 +91,9 @@ def _may_hold_timeout(seen: Reconstruction, loss: Episode) -> bool:
 
 
 def _runs_on(seen: Reconstruction) -> bool:
-    """Whether duplicate ACKs asked for each repair, and nothing but losses ended what was outstanding: no application's
-    pause, from which a window restarts too (RFC 5681 section 4.1)."""
-    if not all(each.dupacks for each in seen.episodes):
+    """Whether, of a connection under way, duplicate ACKs asked for each repair, and nothing but losses ended what was
+    outstanding: no application's pause, from which a window restarts too (RFC 5681 section 4.1)."""
+    if seen.timeline.has_start or not all(each.dupacks for each in seen.episodes):
         # No duplicate asked for it: a timer may have.
         return False
     acks, sends = seen.timeline.answered_to_the_end
