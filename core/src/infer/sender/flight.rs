@@ -11,9 +11,10 @@ use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
 use crate::recovery::{DUP_THRESH, DetectedBy};
+use crate::threshold::threshold;
 
-/// RFC 3042: new segments that duplicate ACKs let go beyond the window.
-const LIMITED_TRANSMIT: usize = 2;
+// RFC 3042: so many new segments may duplicate ACKs let go beyond the window.
+threshold!(LIMITED_TRANSMIT_SEGMENTS: usize = 2, Segments);
 /// Packets of one send told apart: as many as the largest offload makes of it, and more.
 const MOST_PACKETS: i64 = 1 << 10;
 
@@ -83,7 +84,7 @@ fn no_wider_on_duplicate(trace: &Trace, seen: &Sequence, ack: usize, flight: &mu
         .is_some_and(|moved| !sends(moved).is_empty());
     let own = sends(ack);
     let new = own.len() - seen.again_within(own.start, own.end).len();
-    if has_released && new <= LIMITED_TRANSMIT {
+    if has_released && new <= LIMITED_TRANSMIT_SEGMENTS.get() {
         flight[ack] = flight[ack].min(flight[ack - 1]);
     }
 }

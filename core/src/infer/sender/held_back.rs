@@ -3,7 +3,7 @@
 
 use super::before::Begin;
 use super::events::silence;
-use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, written};
+use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, told, written};
 use super::room::{Written, left_room, written_late};
 use super::rtt::RoundTrips;
 use super::sequence::Sequence;
@@ -80,9 +80,10 @@ impl HeldBack {
         } else {
             trace.smss
         };
-        let mut starved = starved(trace, seen, parts, flight);
+        let told = told(trace, seen);
+        let mut starved = starved(trace, seen, parts, flight, &told);
         let held = held(trace, flight, parts);
-        let (is_clocked, is_prompt) = clocked(trace, seen, rtt);
+        let (is_clocked, is_prompt) = clocked(trace, rtt, &told);
         let mut late = if is_prompt {
             written_late(trace, seen, pause_ns(rtt))
         } else {

@@ -42,13 +42,12 @@ impl Limit {
 /// An application or a pacer sends at its own times: by chance, one in eight of its segments follows an ACK within an
 /// eighth of the time to the next, and as many within an eighth of what lies between those behind it: of those that a
 /// radio, or an interrupt, hands over in one bunch the next comes sooner than any host answers.
-pub fn clocked(trace: &Trace, seen: &Sequence, rtt: &RoundTrips) -> (Vec<bool>, bool) {
+pub fn clocked(trace: &Trace, rtt: &RoundTrips, told: &[u8]) -> (Vec<bool>, bool) {
     let count = trace.ack_ns.len();
     let mut is_clocked = vec![false; count];
     if rtt.rtt_ns.is_empty() {
         return (is_clocked, false);
     }
-    let told = told(trace, seen);
     let (mut since, mut around, mut whole) = (0, Told::default(), Told::default());
     if let Some(before) = trace.before {
         whole = before.told;

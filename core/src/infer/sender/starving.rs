@@ -20,9 +20,14 @@ threshold!(ROUND_ACKS: usize = 3, Count);
 /// window without a loss (BBR keeps four segments when it probes the round trip). From then on whatever is less than
 /// what was outstanding before is the application's, until as much is outstanding again; or until a round of ACKs behind
 /// a pause shows a window at work that the pause had set back (RFC 5681 section 4.1).
-pub fn starved(trace: &Trace, seen: &Sequence, parts: &[Stretch], flight: &[i64]) -> Vec<bool> {
+pub fn starved(
+    trace: &Trace,
+    seen: &Sequence,
+    parts: &[Stretch],
+    flight: &[i64],
+    told: &[u8],
+) -> Vec<bool> {
     let mut found = vec![false; flight.len()];
-    let told = told(trace, seen);
     for part in parts {
         let mut state = Starving::of(trace, part);
         for ack in part.first..=part.last {
