@@ -37,8 +37,12 @@ impl Finder<'_> {
                 *recover = seen.snd_max[start.send - 1];
             }
         };
+        let mut before = None;
         for &send in &seen.again {
             let send = send as usize;
+            let goes_on = before
+                .replace(send)
+                .is_some_and(|before| self.goes_further_back(before, send));
             follow(&mut starts, &mut recover, send);
             let una = seen.una_at(send);
             // RFC 6298 section 5: the timer fired within the event.
@@ -47,7 +51,7 @@ impl Finder<'_> {
                     && trace.send_offset[send] <= una
                     && trace.send_ns[send] > last_ns
             };
-            if una >= recover && self.comes_late(send, recover) {
+            if una >= recover && (goes_on || self.comes_late(send, recover)) {
                 continue;
             }
             if una >= recover && self.ends_late(send, recover) {
@@ -99,6 +103,17 @@ impl Finder<'_> {
             })
             .partition(|&falls| falls);
         falls.len() >= stays.len()
+    }
+
+    /// Whether a retransmission without SACK goes on where the one before it ended, above `snd_una`: with what a timer went
+    /// back over, also beyond what was outstanding as it expired (RFC 5682: new data was sent to see whether it was
+    /// spurious). A loss asks for the segment at `snd_una` (RFC 5681, 6298).
+    fn goes_further_back(&self, before: usize, send: usize) -> bool {
+        let trace = self.trace;
+        !trace.has_sack
+            && trace.send_offset[send] == trace.send_end[before]
+            && trace.send_offset[send] > self.seen.una_at(send)
+            && !self.is_silent(send)
     }
 
     /// Whether a recovery goes on at the ACK that seems to end it: nothing but a partial ACK asks for a segment at once.
