@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import numpy.typing as npt
 
@@ -58,9 +60,10 @@ class AckColumns:
         # Few ask what had arrived again, and those of a few ACKs; all that is held from here on is held together.
         timeline.let_go("delivered")
 
-    def keep_plain(self) -> None:
-        """Lets the round trips go that take the handshake's, or those of what is SACKed: nobody asks for them again."""
-        self.round_trips = {(None, False): self.round_trips[None, False]}
+    def keep_plain(self, told: Collection[int | None]) -> None:
+        """Lets the round trips go of what is SACKed, and of who takes a handshake's that is not among those `told`: nobody
+        asks for them again."""
+        self.round_trips = {(each, False): self.round_trips[each, False] for each in told}
 
 
 def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple[int | None, bool], Ints]:

@@ -138,25 +138,27 @@ def with_replay(
     unmet = shown["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
         return shown
-    left = [(each.candidate, each.initial_window) for each in identified.left]
-    named = left[0] if len(left) == 1 and identified.control is not None and is_followed(identified.left[0]) else None
+    left = [(each.candidate, each.initial_window, each.tape.handshake_ns) for each in identified.left]
+    is_named = len(left) == 1 and identified.control is not None and is_followed(identified.left[0])
     columns = identified.left[0].tape.compared.heard.columns
-    columns.keep_plain()
+    told = {handshake_ns for *_, handshake_ns in left}
+    columns.keep_plain(told)
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
-    written, acks = tape(seen, follows=True, columns=columns), _acks(seen, shown)
-    settled = ~_backs_off(seen, shown)
-    if named is not None:
+    tapes = {each: tape(seen, follows=True, columns=columns, handshake_rtt_ns=each) for each in told}
+    players = [_Player(candidate, first, tapes[handshake_ns]) for candidate, first, handshake_ns in left]
+    acks, settled = _acks(seen, shown), ~_backs_off(seen, shown)
+    if is_named:
         # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
-        cwnd, threshold = _played(*named, written, _rows(written, acks), at_most=False)
+        cwnd, threshold = players[0].play(acks)
         shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, settled)}
-        if named[0].is_by_delay:
+        if players[0].candidate.is_by_delay:
             shown = _with_cuts(seen, shown, acks, cwnd)
         del cwnd, threshold
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
-    had = _had(seen, left, written, _rows(written, acks[open_rows]), reached)
-    del written, columns
+    had = _had(players, acks[open_rows], reached, smss=seen.timeline.smss)
+    del tapes, players, columns
     largest = np.maximum(reached, had.most)
     most = np.maximum(had.most, _opened(seen, shown, acks, open_rows), out=had.most)
     np.minimum(most, largest, out=most)
@@ -215,11 +217,25 @@ def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     return found
 
 
-def _rows(written: Tape, acks: Places) -> Ints:
-    """The last row of the tape at each of these ACKs."""
-    # A tape has no row for what came before any data.
-    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, acks, side="right") - 1, 0)
-    return found
+@dataclass(frozen=True)
+class _Player:
+    """A candidate, the first window of its sender, and the tape that it hears."""
+
+    candidate: Candidate
+    initial_window: int
+    written: Tape
+
+    def play(self, acks: Places, *, at_most: bool = False) -> tuple[Floats, Floats]:
+        """Window and threshold as these ACKs are heard; `at_most`: used or not."""
+        candidate = self.candidate
+        if at_most and "byte_counting" in candidate.parameters:
+            # RFC 3465: the faster of the two ways to count.
+            candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
+        sender = candidate.sender(initial_window=self.initial_window, smss=self.written.smss)
+        # A tape has no row for what came before any data.
+        rows = np.maximum(np.searchsorted(self.written.ack_of_row, acks, side="right") - 1, 0)
+        played: tuple[Floats, Floats] = self.written.core.play(sender, at_most=at_most, rows=rows)
+        return played
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,15 +250,13 @@ class Had:
     ssthresh: Floats
 
 
-def _had(
-    seen: Reconstruction, left: Sequence[tuple[Candidate, int]], written: Tape, rows: Ints, reached: Floats
-) -> Had:
+def _had(players: Sequence[_Player], acks: Places, reached: Floats, *, smss: int) -> Had:
     had: Had | None = None
     # One after the other: the windows of all together are many times the capture's.
-    for candidate, first in left:
-        cwnd, ssthresh = _played(candidate, first, written, rows, at_most=False)
+    for each in players:
+        cwnd, ssthresh = each.play(acks)
         # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
-        most, other = _played(candidate, first, written, rows, at_most=True)
+        most, other = each.play(acks, at_most=True)
         np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
         least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
         if had is None:
@@ -255,22 +269,11 @@ def _had(
         np.minimum(had.least_ssthresh, least_ssthresh, out=had.least_ssthresh)
         np.maximum(had.ssthresh, ssthresh, out=had.ssthresh)
     assert had is not None
-    for part in parts(len(rows)):
+    for part in parts(len(acks)):
         least, known = had.least_ssthresh[part], np.isfinite(had.ssthresh[part])
         apart = np.where(known, had.ssthresh[part], 0.0) - least
-        had.ssthresh[part] = np.where(known & (apart <= WITHIN_SEGMENTS * seen.timeline.smss), least, np.nan)
+        had.ssthresh[part] = np.where(known & (apart <= WITHIN_SEGMENTS * smss), least, np.nan)
     return had
-
-
-def _played(
-    candidate: Candidate, initial_window: int, written: Tape, rows: Ints, *, at_most: bool
-) -> tuple[Floats, Floats]:
-    if at_most and "byte_counting" in candidate.parameters:
-        # RFC 3465: the faster of the two ways to count.
-        candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
-    sender = candidate.sender(initial_window=initial_window, smss=written.smss)
-    played: tuple[Floats, Floats] = written.core.play(sender, at_most=at_most, rows=rows)
-    return played
 
 
 def _is_anchored(seen: Reconstruction, table: dict[str, Ints]) -> Bools:

@@ -43,13 +43,17 @@ class Tape:
     compared: Compared
     mark_ack: Ints
     row_of_mark: Ints
-    # Whether it tells the handshake's round trip; a past that is not in the capture; and the round trip of what is
-    # SACKed, as a stack that opens its window on the ACK that ends a recovery hears it.
-    has_handshake: bool = False
+    # The handshake's round trip (None: it does not tell it). Whether it tells a past that is not in the capture; and the
+    # round trip of what is SACKed, as a stack that opens its window on the ACK that ends a recovery hears it.
+    handshake_ns: int | None = None
     is_remembered: bool = False
     opens: bool = False
     # Whether its round trips are shorter than their stamps say.
     is_sooner: bool = False
+
+    @property
+    def has_handshake(self) -> bool:
+        return self.handshake_ns is not None
 
     @property
     def smss(self) -> int:
@@ -92,14 +96,26 @@ class Before:
     count: int
 
 
-def tape(seen: Reconstruction, *, follows: bool = False, columns: AckColumns | None = None) -> Tape:
-    """Everything a control would have been told, in order of time, but of the handshake's round trip.
+def tape(
+    seen: Reconstruction,
+    *,
+    follows: bool = False,
+    columns: AckColumns | None = None,
+    handshake_rtt_ns: int | None = None,
+) -> Tape:
+    """Everything a control would have been told, in order of time; `handshake_rtt_ns`: that too, to who takes it.
 
     `follows`: the window observed is taken over wherever it shows, not only where an epoch begins. `columns`: of
     another reading of the same, not worked out again.
     """
-    heard = Heard(seen, None, follows=follows, columns=columns)
-    return _tape(Compared(heard), _core_columns(heard), when=FIRST_READ)
+    heard = Heard(seen, handshake_rtt_ns, follows=follows, columns=columns)
+    return _tape(
+        Compared(heard),
+        _core_columns(heard, handshake_rtt_ns),
+        when=FIRST_READ,
+        before=_ahead(_handshake(heard, handshake_rtt_ns)),
+        handshake_ns=handshake_rtt_ns,
+    )
 
 
 class Tapes:
@@ -155,9 +171,7 @@ class Tapes:
 
     def _all(self, ends: When, told: int | None, before: Sequence[Mark] = (), *, sooner_ns: int = 0) -> list[Tape]:
         heard = self._compared.heard
-        if told is not None:
-            before = [Mark(ack=-1, event=ARRIVAL, now_ns=heard.timeline.start_ns, rtt_ns=told)]
-        ahead = Before(core=_core.Marks(Marks(before).columns()), count=len(before)) if before else None
+        ahead = _ahead(before or _handshake(heard, told))
         opens: tuple[tuple[When, ...], ...] = ((), ("new",), ("all",))
         if not len(heard.marks_of["all"]):
             # With SACK it is known what was new; where every loss was a restart, no recovery has ended by an ACK.
@@ -169,12 +183,21 @@ class Tapes:
                 self._of(told, opens=bool(each), sooner_ns=sooner_ns),
                 when=("always", ends, again, *each),
                 before=ahead,
-                has_handshake=told is not None,
+                handshake_ns=told,
                 is_sooner=sooner_ns > 0,
             )
             for each in opens
             for again in reduces[: 1 + bool(heard.again_mark)]
         ]
+
+
+def _handshake(heard: Heard, rtt_ns: int | None) -> list[Mark]:
+    """What it told of the round trip, to who takes that."""
+    return [] if rtt_ns is None else [Mark(ack=-1, event=ARRIVAL, now_ns=heard.timeline.start_ns, rtt_ns=rtt_ns)]
+
+
+def _ahead(before: Sequence[Mark]) -> Before | None:
+    return Before(core=_core.Marks(Marks(before).columns()), count=len(before)) if before else None
 
 
 def clock_zero_ns(timeline: Timeline) -> int:
@@ -221,10 +244,10 @@ def _tape(
     *,
     when: tuple[When, ...],
     before: Before | None = None,
-    has_handshake: bool = False,
+    handshake_ns: int | None = None,
     is_sooner: bool = False,
 ) -> Tape:
-    """The tape of one reading; `before`: marks before its first ACK, `has_handshake`: which are of a handshake."""
+    """The tape of one reading; `before`: marks before its first ACK, `handshake_ns`: which are of a handshake."""
     heard, opens = compared.heard, bool({"new", "all"} & set(when))
     first, ahead = (None, 0) if before is None else (before.core, before.count)
     ack = heard.mark_acks
@@ -237,8 +260,8 @@ def _tape(
         compared=compared,
         mark_ack=np.concatenate((np.full(ahead, -1), ack[order])),
         row_of_mark=row_of_mark,
-        has_handshake=has_handshake,
-        is_remembered=before is not None and not has_handshake,
+        handshake_ns=handshake_ns,
+        is_remembered=before is not None and handshake_ns is None,
         opens=opens,
         is_sooner=is_sooner,
     )

@@ -54,7 +54,7 @@ class Rhythm:
     """The turn, the bottleneck's spacing of full segments, and whether ACKs release segments (not an application).
 
     `is_measured`: the turn is that of full segments, not of a handshake's small packets. `near_ns`: within this of a
-    turn after an ACK passes what it released.
+    turn after an ACK passes what it released. `handshake_ns`: the turn of its small packets (None: not captured).
     """
 
     turn_ns: int
@@ -62,6 +62,7 @@ class Rhythm:
     is_clocked: bool
     near_ns: int
     is_measured: bool = False
+    handshake_ns: int | None = None
 
 
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
@@ -120,6 +121,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         is_clocked=True,
         near_ns=_measured(timeline, times - turn, near),
         is_measured=True,
+        handshake_ns=hint_ns,
     )
 
 
@@ -189,11 +191,13 @@ def is_behind_bottleneck(timeline: Timeline, hint_ns: int | None) -> bool:
 def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> Bounds:
     """For each send the ACKs between which its own lies: exact at the anchors, in order between them."""
     row = np.maximum(left.row, 0)
-    near, is_seen = found.near_ns, ~left.is_put_back
-    at = np.where(is_seen, seen.time_ns[row], 0)
-    latest = np.searchsorted(timeline.ack_ns, at - found.turn_ns + near, side="right").astype(np.int32) - 1
+    is_seen = ~left.is_put_back
+    at = np.where(is_seen, seen.time_ns[row], 0) + found.near_ns
+    usual = np.searchsorted(timeline.ack_ns, at - found.turn_ns, side="right").astype(np.int32) - 1
+    least_ns = _least_turn(timeline, seen, left, found)
+    latest = np.searchsorted(timeline.ack_ns, at - least_ns, side="right").astype(np.int32) - 1
     high = np.where(is_seen, latest, -1)
-    sends, acks = _anchors(timeline, seen, left, found, latest)
+    sends, acks = _anchors(timeline, seen, left, found, usual, latest)
     low = np.full(len(left.row), -1, dtype=np.int32)
     low[sends] = acks
     bounds = in_order(low, high, left)
@@ -206,11 +210,25 @@ def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhy
     return Bounds(low=low, high=high)
 
 
-def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, latest: Places) -> tuple[Ints, Ints]:
-    """Sends whose ACK is known, and that ACK."""
+def _least_turn(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> int:
+    """Behind the packets of others most arrivals come later than one turn: what was asked for and came sooner, if not
+    sooner than a handshake's packets, shows it. With SACK a sender may not have waited to be asked (RFC 8985)."""
+    if timeline.has_sack or found.handshake_ns is None:
+        return found.turn_ns
+    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+    came = left.row[again] >= 0
+    taken = seen.time_ns[left.row[again[came]]] - timeline.ack_ns[asked[came]]
+    taken = taken[taken >= found.handshake_ns]
+    return min(found.turn_ns, int(taken.min())) if len(taken) else found.turn_ns
+
+
+def _anchors(
+    timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, usual: Places, latest: Places
+) -> tuple[Ints, Ints]:
+    """Sends whose ACK is known, and that ACK; `usual`, `latest`: the last ACK that each follows by a turn, by the least."""
     free = met_no_queue(seen, left, found)
     lead = np.flatnonzero(free)
-    heard: Ints = latest[lead].astype(np.int64)
+    heard: Ints = usual[lead].astype(np.int64)
     lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
     near = found.near_ns
     if found.is_clocked:
