@@ -226,7 +226,7 @@ def decide(
     bounds = [0.0 if best is None else most_per_piece(few, len(best.sizes)) for few in (disturbed, odd)]
     told = log_likelihoods(table_of(replays), noise, *bounds)
     likely = {id(each): own for each, own in zip(replays, told, strict=True)}
-    families = _best_of_families(sorted(replays, key=lambda each: -likely[id(each)]))
+    families = _best_of_families(_likeliest_first(replays, told))
     if rate.is_bbr:
         return _by_rate(seen, rate, families)
     if not families or not len(families[0].sizes):
@@ -293,6 +293,18 @@ def _least_off(replays: Sequence[Replay], noise: Floats) -> Replay | None:
         return None
     told = log_likelihoods(table_of(near), noise, math.inf)
     return near[told.index(max(told))]
+
+
+def _likeliest_first(replays: Sequence[Replay], likely: Sequence[float]) -> list[Replay]:
+    """Of two readings that tell the same of a candidate the one with its handshake's round trip: a stack has that."""
+    first: dict[int, int] = {}
+    for number, each in enumerate(replays):
+        first.setdefault(id(each.candidate), number)
+    ranks = [
+        (-own, first[id(each.candidate)], not each.tape.has_handshake)
+        for each, own in zip(replays, likely, strict=True)
+    ]
+    return [replays[number] for number in sorted(range(len(replays)), key=ranks.__getitem__)]
 
 
 def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
