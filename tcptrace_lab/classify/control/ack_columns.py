@@ -61,8 +61,8 @@ class AckColumns:
         timeline.let_go("delivered")
 
     def keep_plain(self, told: Collection[int | None]) -> None:
-        """Lets the round trips go of what is SACKed, and of who takes a handshake's that is not among those `told`: nobody
-        asks for them again."""
+        """Lets the round trips go of what is SACKed, and those with a handshake's that is not among `told`: nobody asks
+        for them again."""
         self.round_trips = {(each, False): self.round_trips[each, False] for each in told}
 
 

@@ -43,8 +43,8 @@ class Tape:
     compared: Compared
     mark_ack: Ints
     row_of_mark: Ints
-    # The handshake's round trip (None: it does not tell it). Whether it tells a past that is not in the capture; and the
-    # round trip of what is SACKed, as a stack that opens its window on the ACK that ends a recovery hears it.
+    # The handshake's round trip (None: it does not tell it). Whether it tells a past that is not in the capture; and
+    # the round trip of what is SACKed, as a stack that opens its window on the ACK that ends a recovery hears it.
     handshake_ns: int | None = None
     is_remembered: bool = False
     opens: bool = False

@@ -9,7 +9,7 @@ in the network is taken to change evenly, which errs by a few percent for a wind
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,7 +54,8 @@ class Rhythm:
     """The turn, the bottleneck's spacing of full segments, and whether ACKs release segments (not an application).
 
     `is_measured`: the turn is that of full segments, not of a handshake's small packets. `near_ns`: within this of a
-    turn after an ACK passes what it released. `handshake_ns`: the turn of its small packets (None: not captured).
+    turn after an ACK passes what it released. `least_ns`: none is known to have passed sooner: behind the packets of
+    others most come later than one turn.
     """
 
     turn_ns: int
@@ -62,7 +63,7 @@ class Rhythm:
     is_clocked: bool
     near_ns: int
     is_measured: bool = False
-    handshake_ns: int | None = None
+    least_ns: int = 0
 
 
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
@@ -121,8 +122,24 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         is_clocked=True,
         near_ns=_measured(timeline, times - turn, near),
         is_measured=True,
-        handshake_ns=hint_ns,
     )
+
+
+def with_least(
+    found: Rhythm, timeline: Timeline, seen: Arrivals, hint_ns: int | None, left: Sends | None = None
+) -> Rhythm:
+    """The same with the least turn: the first segment followed the handshake, what is sent again what asked for it, if
+    neither came sooner than a handshake's packets. With SACK a sender may not have waited to be asked (RFC 8985)."""
+    if hint_ns is None:
+        return replace(found, least_ns=found.turn_ns)
+    asked_ns, row = timeline.ack_ns[:1], np.zeros(1, dtype=np.int64)
+    if left is not None and not timeline.has_sack:
+        again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+        came = left.row[again] >= 0
+        asked_ns = np.append(asked_ns, timeline.ack_ns[asked[came]])
+        row = np.append(row, left.row[again[came]])
+    taken = seen.time_ns[row] - asked_ns
+    return replace(found, least_ns=int(taken.min(initial=found.turn_ns, where=taken >= hint_ns)))
 
 
 def _spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
@@ -193,11 +210,9 @@ def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhy
     row = np.maximum(left.row, 0)
     is_seen = ~left.is_put_back
     at = np.where(is_seen, seen.time_ns[row], 0) + found.near_ns
-    usual = np.searchsorted(timeline.ack_ns, at - found.turn_ns, side="right").astype(np.int32) - 1
-    least_ns = _least_turn(timeline, seen, left, found)
-    latest = np.searchsorted(timeline.ack_ns, at - least_ns, side="right").astype(np.int32) - 1
+    latest = np.searchsorted(timeline.ack_ns, at - found.least_ns, side="right").astype(np.int32) - 1
     high = np.where(is_seen, latest, -1)
-    sends, acks = _anchors(timeline, seen, left, found, usual, latest)
+    sends, acks = _anchors(timeline, seen, left, found, latest)
     low = np.full(len(left.row), -1, dtype=np.int32)
     low[sends] = acks
     bounds = in_order(low, high, left)
@@ -210,27 +225,13 @@ def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhy
     return Bounds(low=low, high=high)
 
 
-def _least_turn(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> int:
-    """Behind the packets of others most arrivals come later than one turn: what was asked for and came sooner, if not
-    sooner than a handshake's packets, shows it. With SACK a sender may not have waited to be asked (RFC 8985)."""
-    if timeline.has_sack or found.handshake_ns is None:
-        return found.turn_ns
-    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
-    came = left.row[again] >= 0
-    taken = seen.time_ns[left.row[again[came]]] - timeline.ack_ns[asked[came]]
-    taken = taken[taken >= found.handshake_ns]
-    return min(found.turn_ns, int(taken.min())) if len(taken) else found.turn_ns
-
-
-def _anchors(
-    timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, usual: Places, latest: Places
-) -> tuple[Ints, Ints]:
-    """Sends whose ACK is known, and that ACK; `usual`, `latest`: the last ACK that each follows by a turn, by the least."""
+def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, latest: Places) -> tuple[Ints, Ints]:
+    """Sends whose ACK is known, and that ACK; `latest`: the last that each can have followed."""
     free = met_no_queue(seen, left, found)
     lead = np.flatnonzero(free)
-    heard: Ints = usual[lead].astype(np.int64)
-    lag = seen.time_ns[left.row[lead]] - timeline.ack_ns[np.maximum(heard, 0)] - found.turn_ns
-    near = found.near_ns
+    near, at = found.near_ns, seen.time_ns[left.row[lead]] - found.turn_ns
+    heard: Ints = np.searchsorted(timeline.ack_ns, at + near, side="right") - 1
+    lag = at - timeline.ack_ns[np.maximum(heard, 0)]
     if found.is_clocked:
         # After a long silence the queue was empty, whatever follows: it may pass a little later than others behind an
         # ACK that none follows for most of a turn.

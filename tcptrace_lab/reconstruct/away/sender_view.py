@@ -37,6 +37,7 @@ from tcptrace_lab.reconstruct.away.self_clocking import (
     released_between,
     rhythm,
     turn_by_repairs,
+    with_least,
 )
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
@@ -244,7 +245,9 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     found = rhythm(timeline, seen, known.hint_ns, resolution_ns=known.resolution_ns)
     if found is None:
         return None
-    left = sends(seen, timeline.smss, found.turn_ns, has_start=timeline.has_start)
+    found = with_least(found, timeline, seen, known.hint_ns)
+    left = sends(seen, timeline.smss, found.least_ns, has_start=timeline.has_start)
+    found = with_least(found, timeline, seen, known.hint_ns, left)
     bounds = released_between(timeline, seen, left, found)
     release, open_bytes = released_by(timeline, left, bounds)
     begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
