@@ -64,8 +64,8 @@ def single_without_loss(seen: Reconstruction, why: Sequence[str]) -> SlowStarts 
     grew; None: not told. `why`: the window is hidden.
 
     A window that is smaller than the path holds is sent in a flight, and a pause until its answers are back shows it.
-    One that grows makes a larger flight next. A pause no longer than that round trip is no application's; and one that
-    had less to send would have sent no more than before.
+    One that grows makes a larger flight next. An application's pause is longer than that round trip, or behind the end
+    of what it wrote, a segment that is not full.
     """
     timeline = seen.timeline
     if not timeline.has_start or seen.episodes or timeline.is_retransmission.any() or tells_of_loss(seen):
@@ -78,7 +78,8 @@ def single_without_loss(seen: Reconstruction, why: Sequence[str]) -> SlowStarts 
         return None
     sizes = np.diff(np.append(begins, len(timeline.send_ns)))
     round_ns = int(timeline.send_ns[begins[1]] - timeline.send_ns[0])
-    if sizes[1] <= sizes[0] or waits.max() > (1 + MINORITY) * round_ns or round_ns < _core.HOST_NS:
+    is_full = (timeline.send_end - timeline.send_offset)[: begins[1] + sizes[0] + 1] >= timeline.smss
+    if sizes[1] <= sizes[0] or not is_full.all() or waits.max() > (1 + MINORITY) * round_ns or round_ns < _core.HOST_NS:
         return None
     grown = "no loss in the capture: one slow start, whose flights a round trip apart were seen to grow"
     return SlowStarts(per_cycle=(1,), initial=1, steady=None, regime=REGIMES[1], cycles=(), reasons=(grown, *why))
