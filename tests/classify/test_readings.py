@@ -51,7 +51,7 @@ def test_what_a_control_holds_in_mind_after_some_rows_is_as_among_all() -> None:
 def test_a_handshake_that_was_not_captured_took_the_path_without_a_segments_length(
     seed: int, control: str, tmp_path: Path
 ) -> None:
-    """Where the beginning is there without its SYNs: who goes by round trips has heard a shorter one than any segment's."""
+    """Of a beginning without its SYNs: who goes by round trips has heard a shorter one than any segment's."""
     _, verdict = of(seed, tmp_path, kind="no SYN", place="receiver")
     assert verdict.who.handshake_rtt_s is None
     assert verdict.identified.control == control
