@@ -100,6 +100,12 @@ def test_a_capture_that_begins_amid_a_recovery_tells_what_follows(seed: int, tmp
     assert verdict.slow_starts.regime == "none"
 
 
+def test_where_whole_cycles_are_few_what_left_within_a_recovery_tells_too(tmp_path: Path) -> None:
+    """After a mild cut the next overflow is of what left within the recovery: two cycles are whole, and two are not."""
+    _, verdict = of(8780134, tmp_path, kind="timestamps stripped", place="receiver")
+    assert verdict.identified.control == "scalable"
+
+
 def test_a_loss_that_may_be_the_slow_starts_own_makes_no_cycle(tmp_path: Path) -> None:
     """The connection's slow start, and two losses: at the sender one cycle, single. Here its window is not seen."""
     assert at_receiver(8971010, tmp_path).slow_starts.regime == "undecided"
