@@ -38,7 +38,7 @@ from tcptrace_lab.reconstruct.timeline import Timeline
 # first loss may be that of the slow start that a connection begins with: of its cycle, though a loss ends it.
 FEWEST_CYCLES = 2
 # Behind a flight nothing comes for so many times as long as between its segments.
-PAUSE_SPACINGS = 4
+PAUSE_FACTOR = 4
 
 
 def regime_by_order(
@@ -72,7 +72,7 @@ def single_without_loss(seen: Reconstruction, why: Sequence[str]) -> SlowStarts 
         return None
     acks, sends = timeline.answered_to_the_end
     waits = timeline.send_ns[sends] - timeline.ack_ns[acks]
-    is_pause = waits > PAUSE_SPACINGS * _core.percentile(waits, 100 * MAJORITY) if len(waits) else waits > 0
+    is_pause = waits > PAUSE_FACTOR * _core.percentile(waits, 100 * MAJORITY) if len(waits) else waits > 0
     begins = np.append(0, sends[is_pause])
     if len(begins) < 2:
         return None
