@@ -191,9 +191,16 @@ def _coarse(seen: Reconstruction) -> list[str]:
     return []
 
 
+def _goes_on_throughout(seen: Reconstruction) -> bool:
+    """Whether each loss event, of two or more, surely went on without a restart: recoveries themselves, however long,
+    show that none of them was a slow start."""
+    events = [episode for episode in seen.episodes if episode.is_loss]
+    return len(events) > 1 and all(episode.sure and not episode.restarts for episode in events)
+
+
 def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
     recovering = seen.limits.get("recovery", 0.0)
-    if recovering >= MAJORITY:
+    if recovering >= MAJORITY and not _goes_on_throughout(seen):
         timed_out = any(episode.detected_by == "rto" for episode in seen.episodes)
         instead = "timeouts" if timed_out else "long recoveries"
         return [f"{recovering:.0%} of the time was spent recovering from losses: {instead}, not a running window"]

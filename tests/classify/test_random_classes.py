@@ -172,6 +172,7 @@ def test_without_the_scale_a_writes_end_is_not_the_windows(tmp_path: Path) -> No
         (983071, "jittered clock", "sender"),
         (983072, "jittered clock", "sender"),
         (8956053, "tap stalls", "sender"),
+        (8972048, "snaplen 68 + begins in a recovery", "receiver"),
     ],
 )
 def test_the_rate_is_the_paths(seed: int, kind: str, place: str, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
+from tests.classify.test_random_classes import of
 
 PATH = PathSpec(nodes=(NodeSpec(rate_bps=12e6, buffer=40, delay_s=0.03),), return_delay_s=0.03)
 # What is open without SACK: how much the ACK that ends a recovery told to be new. After a restart nothing ends one.
@@ -42,3 +45,13 @@ def test_what_a_control_holds_in_mind_after_some_rows_is_as_among_all() -> None:
     assert replay.dwnd is replay.dwnd
     with pytest.raises(ValueError, match="which rise"):
         replay.memory(*names, rows=rows[::-1].copy())
+
+
+@pytest.mark.parametrize(("seed", "control"), [(8780118, "yeah"), (8780149, "hybla")])
+def test_a_handshake_that_was_not_captured_took_the_path_without_a_segments_length(
+    seed: int, control: str, tmp_path: Path
+) -> None:
+    """Of a beginning without its SYNs: who goes by round trips has heard a shorter one than any segment's."""
+    _, verdict = of(seed, tmp_path, kind="no SYN", place="receiver")
+    assert verdict.who.handshake_rtt_s is None
+    assert verdict.identified.control == control

@@ -9,7 +9,7 @@ import pytest
 
 from tcptrace_lab.classify.verdict import Verdict
 from tests.claims import main_verdict
-from tests.degrade import degrade, read_packets, write_packets
+from tests.degrade import degrade, read_packets, sender_of, write_packets
 from tests.random_degraded import against_truth
 from tests.random_runs import Tapped, tapped
 
@@ -90,3 +90,16 @@ def test_a_first_flight_that_was_not_captured_tells_no_initial_window(run_of: Ru
     assert verdict is not None
     assert verdict.who.tap.begins_whole
     assert verdict.as_dict()["initial_window"]["segments"] is None
+
+
+def test_a_receivers_answer_passes_a_router_behind_both_copies_of_what_it_answers(run_of: Runs) -> None:
+    """The degrader's: beside its receiver a router hands data on before that can answer it."""
+    link, packets = read_packets(run_of(8780170).places["receiver"])
+    found, own = degrade(link, packets, kind="both cards of a router", seed=1)[1], sender_of(packets)
+    last: dict[int, int] = {}
+    for packet in found:
+        if packet.source == own and packet.payload > 0:
+            last[packet.seq + packet.payload] = packet.time_ns
+    answers = [packet for packet in found if packet.source != own and packet.ack in last]
+    assert answers
+    assert all(packet.time_ns >= last[packet.ack] for packet in answers)

@@ -65,6 +65,47 @@ def test_the_order_tells_it_without_handshake_and_of_one_cycle(seed: int, kind: 
     assert verdict.slow_starts.regime == "none"
 
 
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [
+        # A full queue takes longer than a timer may: behind a timer's segment nothing would come for a round trip.
+        (8780182, "timestamps stripped"),
+        # No loss on either side of the tap, wherever that is, and flights that grew: 4 segments, then 8.
+        (8780307, "no SYN"),
+        # The first segment, a pause, and none after it.
+        (8780170, "no SYN"),
+    ],
+)
+def test_what_no_window_is_needed_for_is_told(seed: int, kind: str, tmp_path: Path) -> None:
+    """RFC 5681 section 3.1: a connection begins with a slow start; a timer leaves its sender one segment."""
+    _, verdict = of(seed, tmp_path, kind=kind, place="receiver")
+    assert verdict.obstacles.hides_window
+    assert verdict.slow_starts.regime == "single"
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        # One segment was asked for before the capture began, and more left than a timer's sender sends.
+        8780207,
+        8780230,
+        # Recoveries take most of the time: each goes on without a restart all the same.
+        8780123,
+    ],
+)
+def test_a_capture_that_begins_amid_a_recovery_tells_what_follows(seed: int, tmp_path: Path) -> None:
+    """RFC 5681 section 3.2: duplicate ACKs that were not captured asked for the repair, not a timer."""
+    _, verdict = of(seed, tmp_path, kind="begins in avoidance", place="receiver")
+    assert verdict.seen.episodes[0].detected_by == "sack"
+    assert verdict.slow_starts.regime == "none"
+
+
+def test_where_whole_cycles_are_few_what_left_within_a_recovery_tells_too(tmp_path: Path) -> None:
+    """After a mild cut the next overflow is of what left within the recovery: two cycles are whole, and two are not."""
+    _, verdict = of(8780134, tmp_path, kind="timestamps stripped", place="receiver")
+    assert verdict.identified.control == "scalable"
+
+
 def test_a_loss_that_may_be_the_slow_starts_own_makes_no_cycle(tmp_path: Path) -> None:
     """The connection's slow start, and two losses: at the sender one cycle, single. Here its window is not seen."""
     assert at_receiver(8971010, tmp_path).slow_starts.regime == "undecided"

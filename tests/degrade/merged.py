@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from dataclasses import replace
+from itertools import pairwise
 
 from tests.degrade.records import MS, SECOND, Packets, RawPacket, sender_of
 
@@ -113,14 +115,33 @@ def both_cards(packets: Packets, rng: random.Random) -> Packets:
         at = packet.ip + (7 if packet.data[packet.ip] >> 4 == 6 else 8)
         return packet.with_bytes(at, bytes([max(packet.data[at] - 1, 1)]))
 
-    own, found = sender_of(packets), [_framed(packet, 1) for packet in packets]
+    own, copies, came_ns = sender_of(packets), list[RawPacket](), [packet.time_ns for packet in packets]
+    # A receiver beside the tap answers at once what it heard behind the router: the data's copies come first.
+    waits = not _sender_answers_at_once(packets, own)
+    data_ns, copied_ns = [packets[0].time_ns], [packets[0].time_ns]
     for is_own in (True, False):
         last = 0
-        for packet in packets:
+        for at, packet in enumerate(packets):
             if (packet.source == own) == is_own:
-                last = max(last, packet.time_ns + rng.randrange(MS // 20, 2 * MS // 5))
-                found.append(replace(hop(_framed(packet, 2)), time_ns=last))
-    return _by_time(found)
+                if waits and not is_own:
+                    came_ns[at] = max(came_ns[at], copied_ns[bisect_right(data_ns, packet.time_ns) - 1])
+                last = max(last, came_ns[at] + rng.randrange(MS // 20, 2 * MS // 5))
+                copies.append(replace(hop(_framed(packet, 2)), time_ns=last))
+                if is_own:
+                    data_ns.append(packet.time_ns)
+                    copied_ns.append(last)
+    firsts = [replace(_framed(packet, 1), time_ns=came) for packet, came in zip(packets, came_ns, strict=True)]
+    return _by_time([*firsts, *copies])
+
+
+def _sender_answers_at_once(packets: Packets, own: bytes) -> bool:
+    """Whether it is the sender (else the receiver) whose packets follow the other side's at once."""
+    soon = {True: 0, False: 0}
+    for before, packet in pairwise(packets):
+        is_own = packet.source == own
+        is_answer = (before.source == own) != is_own and packet.time_ns - before.time_ns < MS // 20
+        soon[is_own] += is_answer
+    return soon[True] >= soon[False]
 
 
 def padded(packets: Packets, rng: random.Random) -> Packets:

@@ -205,7 +205,13 @@ def identify_between_losses(
     found, is_within = ask(at_losses_alone=False)
     if found is HIDDEN and is_within:
         found, _ = ask(at_losses_alone=True)
-    return ask(at_losses_alone=True, is_early=True)[0] if found is HIDDEN else found
+    if found is HIDDEN:
+        return ask(at_losses_alone=True, is_early=True)[0]
+    if found.control is None and len(found.left[0].sizes) < FEWEST_ALIKE:
+        sooner, _ = ask(at_losses_alone=True, is_early=True)
+        # Nobody comes back whom the others have refuted.
+        return sooner if sooner.control in {each.candidate.name for each in found.left} else found
+    return found
 
 
 def _identify(

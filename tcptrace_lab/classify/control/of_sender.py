@@ -46,7 +46,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         # What was sent first, whether or not that was the connection's beginning.
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=tcp.recovery,
-        handshake_rtt_ns=_handshake_rtt_ns(who),
+        handshake_rtt_ns=_handshake_rtt_ns(who) or _unseen_handshake_ns(seen, path),
         is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
         is_rough=who.tap.blurs_times
         or is_open
@@ -78,6 +78,17 @@ def _beside_holes(seen: Reconstruction, who: Sender) -> bool:
 
 def _handshake_rtt_ns(who: Sender) -> int | None:
     return None if who.handshake_rtt_s is None else round(who.handshake_rtt_s * 1e9)
+
+
+def _unseen_handshake_ns(seen: Reconstruction, path: PathEstimate | None) -> int | None:
+    """What the handshake took where the beginning is captured without it: the least round trip, but for the time in
+    which the bottleneck sends a full segment, as SYNs are short."""
+    if not seen.timeline.has_start or not seen.base_rtt_ns:
+        return None
+    rate = None if path is None else path.bottleneck_pps.value
+    segment_ns = round(1e9 / rate) if rate else 0
+    taken = seen.base_rtt_ns - segment_ns
+    return taken if taken > 0 else seen.base_rtt_ns
 
 
 def _unread_ns(clock: Clock) -> int:

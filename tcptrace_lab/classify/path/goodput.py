@@ -27,6 +27,10 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool =
     if not len(timeline.ack_ns) or int(timeline.ack_ns.max() - timeline.ack_ns.min()) < SECOND_NS:
         return None
     moving = np.flatnonzero((timeline.newly_acked > 0) & (timeline.snd_una > sent_unseen(seen)))
+    if not timeline.has_start:
+        # Of what had come above a hole before the capture began three blocks tell a part (RFC 2018): not until it is
+        # filled.
+        moving = moving[moving >= int(np.argmax(np.append(timeline.delivered == timeline.snd_una, True)))]
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
     if not has_flight or (seen.episodes and not len(timeline.sack_edges)):

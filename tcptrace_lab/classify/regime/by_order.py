@@ -19,7 +19,14 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import Obstacles
-from tcptrace_lab.classify.regime.slow_starts import NONE, REGIMES, UNDECIDED, SlowStarts, count_slow_starts
+from tcptrace_lab.classify.regime.slow_starts import (
+    NONE,
+    REGIMES,
+    UNDECIDED,
+    SlowStarts,
+    count_slow_starts,
+    tells_of_loss,
+)
 from tcptrace_lab.classify.sender.by_losses import is_doubtful, is_untold_behind, opens_at_each_ack
 from tcptrace_lab.reconstruct.away.sender_view import SenderView
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
@@ -30,6 +37,8 @@ from tcptrace_lab.reconstruct.timeline import Timeline
 # One cycle is no steady state, unless each loss is sure, and nothing but the window held the sender back between. The
 # first loss may be that of the slow start that a connection begins with: of its cycle, though a loss ends it.
 FEWEST_CYCLES = 2
+# Behind a flight nothing comes for so many times as long as between its segments.
+PAUSE_FACTOR = 4
 
 
 def regime_by_order(
@@ -48,6 +57,32 @@ def regime_by_order(
     # Which thresholds ended them takes a window.
     told = replace(starts, cycles=(), reasons=reasons)
     return replace(told, per_cycle=(), initial=None, reasons=(*starts.reasons, why, *hidden)) if seen.episodes else told
+
+
+def single_without_loss(seen: Reconstruction, why: Sequence[str]) -> SlowStarts | None:
+    """One slow start, wherever the tap stood: the connection's beginning, nothing lost on either side, and flights that
+    grew; None: not told. `why`: the window is hidden.
+
+    A window that is smaller than the path holds is sent in a flight, and a pause until its answers are back shows it.
+    One that grows makes a larger flight next. An application's pause is longer than that round trip, or behind the end
+    of what it wrote, a segment that is not full.
+    """
+    timeline = seen.timeline
+    if not timeline.has_start or seen.episodes or timeline.is_retransmission.any() or tells_of_loss(seen):
+        return None
+    acks, sends = timeline.answered_to_the_end
+    waits = timeline.send_ns[sends] - timeline.ack_ns[acks]
+    is_pause = waits > PAUSE_FACTOR * _core.percentile(waits, 100 * MAJORITY) if len(waits) else waits > 0
+    begins = np.append(0, sends[is_pause])
+    if len(begins) < 2:
+        return None
+    sizes = np.diff(np.append(begins, len(timeline.send_ns)))
+    round_ns = int(timeline.send_ns[begins[1]] - timeline.send_ns[0])
+    is_full = (timeline.send_end - timeline.send_offset)[: begins[1] + sizes[0] + 1] >= timeline.smss
+    if sizes[1] <= sizes[0] or not is_full.all() or waits.max() > (1 + MINORITY) * round_ns or round_ns < _core.HOST_NS:
+        return None
+    grown = "no loss in the capture: one slow start, whose flights a round trip apart were seen to grow"
+    return SlowStarts(per_cycle=(1,), initial=1, steady=None, regime=REGIMES[1], cycles=(), reasons=(grown, *why))
 
 
 def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
@@ -83,11 +118,19 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
 
 
 def _may_hold_timeout(seen: Reconstruction, loss: Episode) -> bool:
-    """Whether a recovery stood for as long as a timer takes behind an ACK of new data, and its repair."""
-    ack_ns = seen.timeline.ack_ns[seen.timeline.newly_acked > 0]
-    within = ack_ns[(ack_ns > loss.time_ns) & (ack_ns <= loss.end_ns)]
-    stood_ns = int(np.diff(within, prepend=loss.time_ns).max(initial=0))
-    return stood_ns >= seen.base_rtt_ns + _core.LEAST_RTO_NS
+    """Whether a recovery stood for as long as a timer takes behind an ACK of new data, and its repair, and was silent.
+
+    A timer leaves its sender one segment (RFC 5681 section 3.1): behind that one nothing comes until its ACK is back.
+    What comes meanwhile is answered at once (section 4.2).
+    """
+    timeline = seen.timeline
+    within = (timeline.ack_ns > loss.time_ns) & (timeline.ack_ns <= loss.end_ns)
+    moved_ns = timeline.ack_ns[within & (timeline.newly_acked > 0)]
+    stood_ns = int(np.diff(moved_ns, prepend=loss.time_ns).max(initial=0))
+    # One that the capture's end cuts may still come to it.
+    is_cut = loss.recover > int(timeline.snd_una[-1])
+    is_silent = bool((np.diff(timeline.ack_ns[within]) > MAJORITY * seen.base_rtt_ns).any())
+    return stood_ns >= seen.base_rtt_ns + _core.LEAST_RTO_NS and (is_silent or is_cut)
 
 
 def _runs_on(seen: Reconstruction) -> bool:

@@ -64,7 +64,7 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     if len(captured) < len(seen.cycles):
         reasons.append("the capture starts in the middle of the connection: the cycle it starts in is not counted")
     # The number of slow starts of a cycle that the capture's end cuts short may still grow; without a loss it is one.
-    is_lossless = not seen.episodes and not _tells_of_loss(seen)
+    is_lossless = not seen.episodes and not tells_of_loss(seen)
     is_over = is_lossless and _is_answered(seen)
     whole = [cycle for cycle in captured if is_over or (cycle.is_whole and (is_lossless or seen.episodes))]
     if len(whole) < len(captured):
@@ -93,7 +93,7 @@ def count_slow_starts(seen: Reconstruction, obstacles: Obstacles) -> SlowStarts:
     )
 
 
-def _tells_of_loss(seen: Reconstruction) -> bool:
+def tells_of_loss(seen: Reconstruction) -> bool:
     """Whether three segments lie above a hole at the end (RFC 5681 section 3.2): its repair was not captured."""
     timeline = seen.timeline
     beyond = timeline.delivered[-1:] - timeline.snd_una[-1:]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, Obstacles, empty_share, least_rtt_ns, obstacles_of_run
 from tcptrace_lab.classify.path.causes import timeouts_unseen
-from tcptrace_lab.classify.regime.by_order import regime_by_order, tells_regime
+from tcptrace_lab.classify.regime.by_order import regime_by_order, single_without_loss, tells_regime
 from tcptrace_lab.classify.regime.slow_starts import UNDECIDED, VARIED, SlowStarts, count_slow_starts
 from tcptrace_lab.classify.sender.by_losses import is_doubtful
 from tcptrace_lab.classify.sender.recovering import answers_missing, has_no_block, waits_first
@@ -37,9 +37,21 @@ def told_slow_starts(
         is_grown = who.by_flights.get("cwnd", 0.0) > 0
         run = obstacles_of_run(seen, who)
         return regime_by_order(seen, who.order, run, obstacles.hides_window, is_grown=is_grown)
+    if who.place == "unknown" and obstacles.hides_flight and not has_lost and _shows_both_sides(who):
+        # Wherever the tap stood: a loss on either side of it would show.
+        found = single_without_loss(seen, obstacles.hides_window)
+        if found is not None:
+            return found
     if refused and has_lost and not obstacles.hides_window:
         return SlowStarts(per_cycle=(), initial=None, steady=None, regime=UNDECIDED, cycles=(), reasons=(refused,))
     return _without_counts(count_slow_starts(seen, obstacles), seen, who, is_paced=is_paced, is_open=is_open)
+
+
+def _shows_both_sides(who: Sender) -> bool:
+    """Whether every packet that passed the tap is in the capture, in its order: SACK or not, where nothing was lost."""
+    tap = who.tap
+    is_blurred = tap.is_holed or tap.is_coarse or tap.ahead_ns or tap.unanswered_ns
+    return not (is_blurred or tap.refuses("control"))
 
 
 def _too_coarse(seen: Reconstruction, who: Sender) -> str | None:

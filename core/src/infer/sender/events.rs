@@ -194,10 +194,11 @@ impl Finder<'_> {
                 // A window falls for a loss: one duplicate ACK was not captured, or its place is open.
                 detected_by = DetectedBy::DupAck;
             }
-            if detected_by == DetectedBy::Rto && !restarts && dupacks > 0 {
+            let has_asked = dupacks > 0 || self.may_be_asked_before(known);
+            if detected_by == DetectedBy::Rto && !restarts && has_asked {
                 // More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled
                 // host).
-                detected_by = if has_sack {
+                detected_by = if has_sack || (known == 0 && trace.has_sack) {
                     DetectedBy::Sack
                 } else {
                     DetectedBy::DupAck
@@ -257,6 +258,11 @@ impl Finder<'_> {
     fn sent_until(&self, answered: usize, start: usize, bound: usize) -> usize {
         let until_ns = self.ack_time(answered).min(self.send_time(bound));
         from(self.trace.send_ns, start, |time| time < until_ns).max(start)
+    }
+
+    /// Whether what told of a loss may have come before a capture that begins amid a recovery: it has no ACK yet.
+    fn may_be_asked_before(&self, known: usize) -> bool {
+        known == 0 && !self.trace.has_start && self.trace.before.is_none()
     }
 
     /// Whether the third duplicate ACK from ACK `since` on lies as far before a send as silence would.
