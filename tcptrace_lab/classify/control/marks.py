@@ -62,7 +62,7 @@ class Many:
     columns: dict[str, Any]
 
     def column(self, name: str) -> Any:
-        values = self.event if name == "event" else self.columns.get(name, UNSEEN.get(name))
+        values: Any = self.event if name == "event" else self.columns.get(name, UNSEEN.get(name))
         return np.broadcast_to(values, len(self.place))
 
 
