@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +143,8 @@ def _values(name: str, column: Any) -> list[Any]:
         return [LIMITS[code] if code >= 0 else None for code in values]
     if name in NULLABLE:
         return [None if value < 0 else value for value in values]
-    return [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    # NaN alone is not what it is.
+    return [None if value != value else value for value in values]  # noqa: PLR0124
 
 
 def _print_json(file: str, who: Sender, tables: dict[str, dict[str, Any]], refused: dict[str, str]) -> None:
@@ -170,11 +170,8 @@ def _cells(name: str, column: Any) -> list[str] | tuple[Any, list[str], bool]:
 
     if hasattr(column, "dtype") and column.dtype.kind == "i":
         return column.astype("int64"), list(LIMITS) if name == "limited_by" else [], name in NULLABLE
-    values = _values(name, column)
-    if any(isinstance(value, (list, tuple)) for value in values):
-        return [json.dumps(value, allow_nan=False) for value in values]
     # At once: no value has a line's end in it.
-    return BY_LINES.encode(values)[1:-1].split("\n")
+    return BY_LINES.encode(_values(name, column))[1:-1].split("\n")
 
 
 def _head(seen: Reconstruction, causes_of: Callable[[], list[str]], table: str) -> tuple[dict[str, list[Any]], int]:

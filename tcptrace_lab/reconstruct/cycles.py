@@ -46,7 +46,6 @@ def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: i
     """The run cut into loss cycles."""
     if not parts:
         return ()
-    work_ns = _work_ns(timeline, flight, rtt_ns)
     groups = [list(group) for _, group in groupby(parts, key=lambda part: part.cycle)]
     firsts = [group[0] for group in groups]
     starts = [first.started_by.time_ns if first.started_by else timeline.start_ns for first in firsts]
@@ -56,29 +55,37 @@ def cycles(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, rtt_ns: i
     begins = np.array([first.first for first in firsts], dtype=np.int32)
     behind = np.array([group[-1].last + 1 for group in groups], dtype=np.int32)
     w_max = (-_core.least_within(-flight, begins, behind)).tolist()
-    rows = zip_longest(groups, zip(starts, ends, acked, w_max, strict=True), firsts[1:])
-    return tuple(
-        _cycle(timeline, group, work_ns, rtt_ns, seen=seen, following=following) for group, seen, following in rows
-    )
+    reached = [_reached(group) for group in groups]
+    peaks = [part.first if part.peak is None else part.peak for part in reached]
+    work_ns = _work_ns(timeline, flight, rtt_ns)
+    # A stretch may begin behind the last ACK.
+    turned, over = (work_ns[np.minimum(acks, len(work_ns) - 1)] for acks in (peaks, [part.last for part in reached]))
+    has_turned = (over - turned > rtt_ns).tolist()
+    seen = zip(starts, ends, acked, w_max, strict=True)
+    rows = zip_longest(groups, reached, has_turned, seen, firsts[1:])
+    return tuple(_cycle(timeline, *row[:3], rtt_ns, seen=row[3], following=row[4]) for row in rows)
+
+
+def _reached(group: list[Stretch]) -> Stretch:
+    """What follows a pause adds no slow start to the cycle: avoidance was reached before it or never."""
+    return next((part for part in reversed(group) if part.begin != "idle"), group[-1])
 
 
 def _cycle(
     timeline: Timeline,
     group: list[Stretch],
-    work_ns: Ints,
+    reached: Stretch,
+    is_over: bool,
     rtt_ns: int,
     *,
     seen: tuple[int, int, int, int],
     following: Stretch | None,
 ) -> Cycle:
-    """`seen`: from when to when, the bytes acknowledged between, and the most outstanding."""
-    first, last = group[0], group[-1]
+    """`is_over`: its last slow start is, as far as its own ACKs tell. `seen`: from when to when, the bytes acknowledged
+    between, and the most outstanding."""
+    first = group[0]
     start_ns, end_ns, acked, w_max = seen
     begun = [part for part in group if part.is_counted]
-    # What follows a pause adds no slow start to the cycle: avoidance was reached before it or never.
-    reached = next((part for part in reversed(group) if part.begin != "idle"), last)
-    peak = reached.first if reached.peak is None else reached.peak
-    is_over = _at_work(work_ns, peak, reached.last) > rtt_ns
     if following is None:
         is_over &= not _ends_in_recovery(timeline, first.started_by)
     if reached.peak is None and reached.begin == "restart":
@@ -102,16 +109,11 @@ def _cycle(
 def _work_ns(timeline: Timeline, flight: Ints, rtt_ns: int) -> Ints:
     """How long, up to each ACK, something was outstanding and the receiver's window was open; but for silences as long
     as a timer's: no window is seen at work in them."""
-    apart = np.diff(timeline.ack_ns)
-    is_work = (timeline.rwnd[:-1] >= timeline.smss) & (flight[:-1] > 0) & (apart <= rtt_ns + _core.LEAST_RTO_NS)
-    found: Ints = np.concatenate(([0], np.cumsum(np.where(is_work, apart, 0))))
+    found: Ints = np.zeros_like(timeline.ack_ns)
+    apart = np.subtract(timeline.ack_ns[1:], timeline.ack_ns[:-1], out=found[1:])
+    apart *= (timeline.rwnd[:-1] >= timeline.smss) & (flight[:-1] > 0) & (apart <= rtt_ns + _core.LEAST_RTO_NS)
+    np.cumsum(apart, out=apart)
     return found
-
-
-def _at_work(work_ns: Ints, first: int, last: int) -> int:
-    """The same from one ACK to another; a stretch may begin behind the last."""
-    begin, end = (int(work_ns[min(at, len(work_ns) - 1)]) for at in (first, last))
-    return end - begin
 
 
 def acked_between(timeline: Timeline, starts_ns: Ints, ends_ns: Ints) -> Ints:

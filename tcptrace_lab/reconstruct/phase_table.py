@@ -30,25 +30,50 @@ def phases(
 
 
 def _growth(timeline: Timeline, parts: Sequence[Stretch], flight: Ints, codes: Ints) -> Iterator[Phase]:
-    times = timeline.ack_ns
-    for part in parts:
-        if part.begin == "lost":
-            continue
-        begin = _begin_ns(timeline, part)
-        turn = part.first if part.peak is None else part.peak
+    grown = [part for part in parts if part.begin != "lost"]
+    # A restart may come behind the last ACK.
+    firsts = np.minimum(_column([part.first for part in grown]), len(flight) - 1)
+    turns = np.minimum(_column([part.first if part.peak is None else part.peak for part in grown]), len(flight) - 1)
+    lasts = _column([part.last for part in grown])
+    limits = _usual_limits(codes, turns, lasts)
+    at = firsts, turns, lasts
+    first_ns, turn_ns, last_ns = (timeline.ack_ns[acks].tolist() for acks in at)
+    windows = (flight[acks].tolist() for acks in (firsts, turns, _released_last(timeline, turns, lasts)))
+    rows = zip(grown, limits, (lasts > turns).tolist(), first_ns, turn_ns, last_ns, *windows, strict=True)
+    for part, limit, is_longer, first, turn, last, begun, turned, left in rows:
+        begin = _begin_ns(timeline, part, first)
         if part.peak is not None:
-            yield _phase(begin, int(times[part.peak]), "slow_start", (int(flight[part.first]), int(flight[part.peak])))
-            begin = int(times[part.peak])
-        if part.last > turn:
-            counts = np.bincount(codes[turn : part.last + 1], minlength=len(LIMITS))
-            limit = LIMITS[int(np.argmax(counts))]
-            # What drains when there is nothing more to send is no window.
-            released = np.flatnonzero(np.diff(timeline.sends_before_next_ack[turn : part.last + 1]))
-            ends = (int(flight[turn]), int(flight[turn + released[-1] + 1 if len(released) else turn]))
-            yield _phase(begin, int(times[part.last]), OF_LIMIT.get(limit, "avoidance"), ends)
+            yield Phase(begin, turn, "slow_start", begun, turned)
+            begin = turn
+        if is_longer:
+            yield Phase(begin, last, OF_LIMIT.get(LIMITS[limit], "avoidance"), turned, left)
 
 
-def _begin_ns(timeline: Timeline, part: Stretch) -> int:
+def _column(values: Sequence[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def _usual_limits(codes: Ints, turns: Ints, lasts: Ints) -> list[int]:
+    """What limited the sender at most rows from each to another."""
+    edges = np.stack((turns, lasts + 1), axis=1).ravel()
+    # One row more: a range may end with the last.
+    counts = [
+        np.add.reduceat(np.append(codes == code, False), edges, dtype=np.int32)[::2] for code in range(len(LIMITS))
+    ]
+    usual: list[int] = np.argmax(counts, axis=0).tolist()
+    return usual
+
+
+def _released_last(timeline: Timeline, turns: Ints, lasts: Ints) -> Ints:
+    """The last ACK from each to another that released something: what drains when there is nothing more to send is no
+    window."""
+    released = np.append(0, np.flatnonzero(np.diff(timeline.sends_before_next_ack)) + 1)
+    found: Ints = np.maximum(released[np.searchsorted(released, lasts, side="right") - 1], turns)
+    return found
+
+
+def _begin_ns(timeline: Timeline, part: Stretch, first_ns: int) -> int:
+    """`first_ns`: when its first ACK came."""
     if part.begin == "restart" and part.started_by is not None:
         return part.started_by.time_ns
     if part.begin == "connection":
@@ -57,36 +82,33 @@ def _begin_ns(timeline: Timeline, part: Stretch) -> int:
         # The first segment after the pause, not its ACK.
         known = int(np.searchsorted(timeline.acks_before_send, part.first, side="left"))
         return int(timeline.send_ns[min(known, len(timeline.send_ns) - 1)])
-    return int(timeline.ack_ns[part.first])
+    return first_ns
 
 
 def _after_losses(
     timeline: Timeline, parts: Sequence[Stretch], episodes: Sequence[Episode], flight: Ints
 ) -> Iterator[Phase]:
-    ended = {part.episode.first_send: part for part in parts if part.episode is not None}
+    ended = {part.episode.first_send: part.last for part in parts if part.episode is not None}
+    lasts = [ended.get(episode.first_send, -1) for episode in episodes]
+    since_ns, held = (column[_column(lasts)].tolist() for column in (timeline.ack_ns, flight))
+    over = np.searchsorted(timeline.ack_ns, _column([episode.end_ns for episode in episodes]), side="left")
+    after = flight[np.minimum(over, len(flight) - 1)].tolist()
     noticed = 0
-    for episode in episodes:
-        before = ended.get(episode.first_send)
-        since = max(int(timeline.ack_ns[before.last]) if before is not None else episode.time_ns, noticed)
+    for episode, last, last_ns, before, left in zip(episodes, lasts, since_ns, held, after, strict=True):
+        since = max(last_ns if last >= 0 else episode.time_ns, noticed)
         noticed = episode.time_ns
-        held = int(flight[before.last]) if before is not None else episode.flight
+        window = before if last >= 0 else episode.flight
         if episode.restarts:
-            yield _phase(
-                since, episode.time_ns, "timeout" if episode.detected_by == "rto" else "recovery", (held, held)
-            )
+            yield Phase(since, noticed, "timeout" if episode.detected_by == "rto" else "recovery", window, window)
         elif episode.is_loss:
-            over = min(int(np.searchsorted(timeline.ack_ns, episode.end_ns, side="left")), len(flight) - 1)
-            yield _phase(since, episode.end_ns, "recovery", (held, int(flight[over])))
+            yield Phase(since, episode.end_ns, "recovery", window, left)
 
 
 def _idle(timeline: Timeline, parts: Sequence[Stretch]) -> Iterator[Phase]:
     for before, part in pairwise(parts):
         if part.begin == "idle":
-            yield _phase(int(timeline.ack_ns[before.last]), _begin_ns(timeline, part), "idle", (0, 0))
-
-
-def _phase(start_ns: int, end_ns: int, kind: Kind, cwnd: tuple[int, int]) -> Phase:
-    return Phase(start_ns=start_ns, end_ns=end_ns, kind=kind, cwnd_start=cwnd[0], cwnd_end=cwnd[1])
+            first_ns = int(timeline.ack_ns[part.first])
+            yield Phase(int(timeline.ack_ns[before.last]), _begin_ns(timeline, part, first_ns), "idle", 0, 0)
 
 
 def phase_columns(found: Sequence[Phase]) -> dict[str, list[Any]]:

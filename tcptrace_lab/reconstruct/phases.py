@@ -7,7 +7,6 @@ The run is cut where something sets the window back; in each part the core finds
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from tcptrace_lab import _core
@@ -46,8 +45,7 @@ class Stretch(NamedTuple):
         return self.peak is not None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Phase:
+class Phase(NamedTuple):
     """One row of the table `phases`."""
 
     start_ns: int

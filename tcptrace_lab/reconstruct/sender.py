@@ -189,6 +189,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
         kept = kept or _kept(_rows(connection, direction))
+        for columns in kept:
+            # Stamps that can be subtracted.
+            columns.update({name: columns[name].astype(np.int64) for name in ("ts_val", "ts_ecr") if name in columns})
         segments, stamps = {**kept[0], "time_ns": sent_ns}, kept[1]["ts_val"]
         beside = _beside(connection, direction, kept)
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
@@ -283,10 +286,17 @@ def _kept(rows: Columns) -> Columns:
     segments, acks = (
         {name: columns[name] for name in some if name in columns} for columns, some in zip(rows, names, strict=True)
     )
-    for columns in (segments, acks):
-        # Kept long beside what takes most.
-        columns["length"] = columns["length"].astype(np.int32)
-    return segments, acks
+    # Kept long beside what takes most.
+    return _narrowed(segments), _narrowed(acks)
+
+
+def _narrowed(columns: dict[str, Any]) -> dict[str, Any]:
+    """Lengths and stamps are 32 bits on the wire, but for -1: not shown."""
+    columns["length"] = columns["length"].astype(np.int32)
+    for name in ("ts_val", "ts_ecr"):
+        if name in columns and int(columns[name].min(initial=0)) >= 0:
+            columns[name] = columns[name].astype(np.uint32)
+    return columns
 
 
 def _passed(

@@ -109,8 +109,9 @@ class Compared:
     def _was_under_way(self, loss: int) -> bool:
         """Whether nothing of what a capture begun in the middle has of data was acknowledged before a loss: what it was
         lost from, and how far its recovery had come, may lie before (a partial ACK asks as the first loss does)."""
-        una = self.heard.timeline.snd_una[max(self.heard.marks.ack[loss], 0)]
-        return not self.heard.timeline.has_start and bool(una <= self._first_sent)
+        if self.heard.timeline.has_start:
+            return False
+        return bool(self.heard.timeline.snd_una[max(self.heard.marks.ack[loss], 0)] <= self._first_sent)
 
     @cached_property
     def _first_sent(self) -> int:
@@ -121,12 +122,10 @@ class Compared:
 
     def _hides_threshold(self, epoch: Epoch) -> bool:
         """Whether a recovery may have been left for a slow start, up to a threshold set before the capture began."""
-        part = self.heard.seen.stretches[epoch.number]
-        loss = self.heard.loss_mark.get(id(part.started_by), -1)
-        if part.begin != "recovery" or loss < 0 or not self._was_under_way(loss):
+        parts, loss = self.heard.parts, self.heard.loss_mark_of[epoch.number]
+        if epoch.begin != "recovery" or loss < 0 or not self._was_under_way(loss):
             return False
-        at = self.heard.settles(part)
-        return at is None or self.heard.is_left_below(part, at)
+        return bool(parts.settled[epoch.number] < 0 or parts.is_left_below[epoch.number])
 
     def _losses(self, epoch: Epoch) -> list[int]:
         """The marks of the losses whose reductions are judged behind an epoch's begin, the last first."""

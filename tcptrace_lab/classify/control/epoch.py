@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.marks import ACK
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
-from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 if TYPE_CHECKING:
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
 
 Ints32 = npt.NDArray[np.int32]
 
-# An avoidance longer than this is judged in pieces, each from the window observed at its beginning: what a delay
-# changes once does not count against the round trips behind it. Long enough for a delay window to come round.
-PIECE_ROUNDS = 16
-# HyStart++ (RFC 9406) goes on at a quarter of the pace for five round trips where it has seen delay rise: no avoidance
-# yet. The round trip in which that was seen is the sixth.
-CONSERVATIVE_ROUNDS = 6
-MOST_PIECES = 6
 # Within an epoch, so many ACKs in a row (or a tenth of those before) may find the sender not held back by its window;
 # after more than that its window is not what was replayed.
 UNLIMITED_ACKS = 8
@@ -75,44 +67,16 @@ class Epoch(NamedTuple):
         return self.heard.round[self.acks]
 
 
-def avoids_from(heard: Heard, part: Stretch) -> int | None:
-    if part.peak is not None and part.begin == "connection" and part.has_threshold:
-        begins = int(np.searchsorted(heard.round, heard.round[part.peak] + CONSERVATIVE_ROUNDS))
-        told = np.flatnonzero((heard.has_sent & heard.limited)[begins : part.last])
-        return begins + int(told[0]) if len(told) else None
-    if part.peak is not None:
-        return part.peak if part.has_threshold else None
-    return heard.settles(part) if part.begin == "recovery" else part.first
-
-
-def cuts_of(heard: Heard, part: Stretch) -> list[int]:
-    """ACKs within a long avoidance at which the window observed is taken over again: some round trips apart."""
-    begins = avoids_from(heard, part)
-    if begins is None:
-        return []
-    pieces = min(int(heard.round[part.last] - heard.round[begins]) // PIECE_ROUNDS, MOST_PIECES)
-    if pieces < 2:
-        # As of most: of thousands of short ones no column is worked out.
-        return []
-    rounds = heard.round[begins : part.last + 1] - heard.round[begins]
-    told = np.flatnonzero(heard.sends_by_window[begins : part.last + 1])
-    found: list[int] = []
-    for number in range(1, pieces):
-        at = int(np.searchsorted(rounds, number * int(rounds[-1]) // pieces, side="left"))
-        behind = int(np.searchsorted(told, at, side="left"))
-        if behind < len(told) and begins + int(told[behind]) > (found[-1] if found else begins):
-            found.append(begins + int(told[behind]))
-    return found
-
-
-def _spans(heard: Heard, number: int, part: Stretch) -> list[tuple[bool, int, int]]:
-    """Slow start, and the pieces of avoidance, each from the ACK at which the window is known to the last."""
-    spans = [] if part.peak is None else [(True, part.first, part.peak)]
-    begins = avoids_from(heard, part)
-    if begins is not None:
-        edges = [begins, *heard.cuts[number], part.last]
-        spans += [(False, first, last) for first, last in pairwise(edges)]
-    return spans
+def _spans(heard: Heard) -> Iterator[list[tuple[bool, int, int]]]:
+    """Of each stretch its slow start, and the pieces of avoidance: each from the ACK at which a window is known to the
+    last."""
+    cuts = heard.parts.cuts
+    for number, (part, begins) in enumerate(zip(heard.seen.stretches, heard.parts.begins.tolist(), strict=True)):
+        spans = [] if part.peak is None else [(True, part.first, part.peak)]
+        if begins >= 0:
+            edges = [begins, *cuts.get(number, ()), part.last]
+            spans += [(False, first, last) for first, last in pairwise(edges)]
+        yield spans
 
 
 def _released(heard: Heard, spans: Sequence[tuple[int, int]]) -> list[Ints32]:
@@ -132,10 +96,18 @@ def _released(heard: Heard, spans: Sequence[tuple[int, int]]) -> list[Ints32]:
 
 def epochs(heard: Heard) -> Iterator[Epoch]:
     """The stretches in which the window moved by the control's own rule, in order of time."""
-    spans = [_spans(heard, number, part) for number, part in enumerate(heard.seen.stretches)]
+    spans = list(_spans(heard))
     released = iter(_released(heard, [span[1:] for own in spans for span in own]))
-    for number, (part, own) in enumerate(zip(heard.seen.stretches, spans, strict=True)):
-        loss = heard.loss_mark.get(id(part.started_by), -1) if part.started_by is not None else -1
+    before = np.append(np.array(heard.marks.cwnd), np.nan)[heard.loss_mark_of].tolist()
+    columns = (
+        heard.seen.stretches,
+        spans,
+        heard.loss_mark_of,
+        heard.settled_marks.tolist(),
+        before,
+        heard.parts.left.tolist(),
+    )
+    for number, (part, own, loss, settled, window, left) in enumerate(zip(*columns, strict=True)):
         for place, (is_slow_start, first, last) in enumerate(own):
             yield Epoch(
                 heard=heard,
@@ -147,8 +119,8 @@ def epochs(heard: Heard) -> Iterator[Epoch]:
                 had_slow_start=part.peak is not None,
                 begin=part.begin,
                 loss=loss if place == 0 else -1,
-                settled=heard.settled_mark.get(id(part), -1),
-                before=heard.marks.cwnd[loss] if loss >= 0 else np.nan,
-                after=heard.left(part),
+                settled=settled,
+                before=window,
+                after=left,
                 ends_in_loss=part.episode is not None,
             )

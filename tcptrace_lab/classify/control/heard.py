@@ -8,35 +8,31 @@ the next loss) depends on that epoch and on what the control remembers. Assumes 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.control.ack_columns import AckColumns
-from tcptrace_lab.classify.control.epoch import avoids_from, cuts_of
 from tcptrace_lab.classify.control.marks import (
     ACK,
     ARRIVAL,
     LOSS,
     OPENING,
     RECOVERED,
-    RESTART,
     SET,
     TIMEOUT,
     UNDONE,
+    WHENS,
+    Many,
     Mark,
     Marks,
     When,
 )
+from tcptrace_lab.classify.control.parts import Losses, Parts
 from tcptrace_lab.reconstruct.losses import Episode
-from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
-
-# The first ACKs behind a recovery by which its window is told: an ACK or two may release a burst, or nothing.
-SETTLES_ACKS = 6
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 
 class Heard:
@@ -69,15 +65,13 @@ class Heard:
         self.most_after = np.full(0 if self.timeline.has_sack else len(self.timeline.ack_ns), np.inf)
         # ACKs that are another event to Linux, and what; to everybody else they are what the second says.
         self.to_linux: dict[int, tuple[int, int]] = {}
-        self.unsettled = {id(part.episode) for part in seen.stretches if self._is_unsettled(part)}
-        self._settles: dict[int, int | None] = {}
-        self._after: dict[int, float] = {}
-        self.cuts = [cuts_of(self, part) for part in seen.stretches]
+        self.parts = Parts(seen, columns, self.most_after)
         self.marks = Marks()
-        self.loss_mark: dict[int, int] = {}
-        # Where a timer has expired within a recovery: the mark of those who reduce again.
-        self.again_mark: dict[int, int] = {}
-        self.settled_mark: dict[int, int] = {}
+        # By loss event; where a timer has expired within a recovery: the mark of those who reduce again.
+        self.loss_marks: Ints = np.full(len(seen.episodes), -1)
+        self.again_marks = self.loss_marks.copy()
+        # By stretch: where the window that its recovery left is seen.
+        self.settled_marks: Ints = np.full(len(self.parts), -1)
         self._mark()
 
     @cached_property
@@ -93,48 +87,31 @@ class Heard:
     @cached_property
     def marks_of(self) -> dict[When, Ints]:
         """Which marks each kind of reading has."""
-        each = np.array(self.marks.when, dtype=str)
-        return {when: np.flatnonzero(each == when) for when in get_args(When)}
+        each = np.array([WHENS.index(when) for when in self.marks.when], dtype=np.int8)
+        return {when: np.flatnonzero(each == code) for code, when in enumerate(WHENS)}
 
-    def _outstanding(self, ack: int) -> float:
-        """Bytes after an ACK, whatever has arrived of them."""
-        return float(max(self.top[ack] - self.una[ack], 0))
+    def _outstanding(self, acks: Ints) -> Floats:
+        """Bytes after ACKs, whatever has arrived of them."""
+        return np.maximum(self.top[acks] - self.una[acks], 0).astype(np.float64)
 
-    def _before(self, ack: int) -> float:
-        """The same before it."""
-        return float(max(self.top[ack] - (self.una[ack - 1] if ack else 0), 0))
+    def _before(self, acks: Ints) -> Floats:
+        """The same before them."""
+        una = np.where(acks > 0, self.una[acks - 1], 0)
+        return np.maximum(self.top[acks] - una, 0).astype(np.float64)
+
+    @cached_property
+    def losses(self) -> Losses:
+        return Losses.of(self.seen)
 
     def _mark(self) -> None:
-        # A tail loss probe is no loss that a control hears of.
-        events = [episode for episode in self.seen.episodes if episode.is_loss]
         for episode in self.seen.episodes:
             if episode.detected_by == "undone":
                 self._mark_undone(episode)
-        timeline = self.timeline
-        known = timeline.acks_before_send[np.array([episode.first_send for episode in events], dtype=np.int64)]
-        recover = np.array([episode.recover for episode in events], dtype=np.int64)
-        over = np.maximum(np.searchsorted(timeline.snd_una, recover, side="left"), known)
-        bounds = np.append(known, len(timeline.ack_ns))[1:]
-        places = zip(known.tolist(), over.tolist(), bounds.tolist(), strict=True)
-        for before, episode, acks in zip([None, *events[:-1]], events, places, strict=False):
-            self._loss(before, episode, *acks)
-        for number, part in enumerate(self.seen.stretches):
-            self._begin(number, part)
-
-    def _loss(self, before: Episode | None, episode: Episode, known: int, over: int, bound: int) -> None:
-        """The loss noticed, when so many ACKs were known, and the ACK that ends its recovery, if before the next."""
-        event = (TIMEOUT if episode.detected_by == "rto" else RESTART) if episode.restarts else LOSS
-        self._mark_loss(episode, known, event, is_within=_restarts_within(before, episode))
-        if event == LOSS:
-            kinds = self.kind[known : min(over, bound)]
-            kinds[kinds == ACK] = ARRIVAL
-        if over < bound:
-            if event == LOSS:
-                self.kind[over] = RECOVERED
-                self._leaves(over)
-                self._opens(self._ends_in_linux(over, episode.recover, bound))
-            else:
-                self.marks.add(Mark(ack=over, event=RECOVERED, now_ns=int(self.timeline.ack_ns[over])))
+        losses = self.losses
+        kinds = self._of_losses(losses)
+        *_, numbers, again = self.marks.extend([*kinds, *self._of_ends(losses)])[: len(kinds)]
+        self.loss_marks[losses.event], self.again_marks[losses.event[losses.is_within]] = numbers, again
+        self._mark_parts()
 
     def _mark_undone(self, episode: Episode) -> None:
         """A timer that expired, and what it took from the window given back with the answer."""
@@ -143,68 +120,95 @@ class Heard:
         self.marks.add(Mark(ack=known - 1, event=TIMEOUT, now_ns=episode.time_ns, flight_size=flight))
         self.marks.add(Mark(ack=known - 1, event=UNDONE, now_ns=episode.end_ns))
 
-    def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
-        """What a control is told of a loss; `is_within`: a timer has expired before the recovery was over."""
-        timeline = self.timeline
+    def _of_losses(self, losses: Losses) -> list[Many]:
+        """What a control is told of each loss, and again of each timer that has expired before a recovery was over."""
+        told, within = self._told_of(losses), losses.is_within
+        when: list[When] = ["reduces once" if each else "always" for each in within.tolist()]
+        at = {"ack": losses.known - 1, "now_ns": losses.time_ns}
+        # The window is what the recovery has made of it.
+        again = {**at, "flight_size": losses.flight, "more": told["more"], "less": told["less"]}
+        return [
+            Many(place=losses.place, event=losses.kind, when=when, columns={**at, **told}),
+            Many(
+                place=losses.place[within],
+                event=losses.kind[within],
+                when="reduces again",
+                columns={name: column[within] for name, column in again.items()},
+            ),
+        ]
+
+    def _told_of(self, losses: Losses) -> dict[str, Floats]:
+        """The windows at each loss."""
+        timeline, follows = self.timeline, losses.follows
         # What this ACK says has arrived behind the hole may have been made up for by new segments, or not.
-        moved = _last_move(timeline, known)
-        sacked = float(min(timeline.sacked[moved], episode.window_before))
-        window = flight = episode.window_before - sacked
+        moved = np.maximum(timeline.last_moved[np.maximum(losses.known, 1) - 1], 0)
+        sacked = np.minimum(timeline.sacked[moved], losses.window_before).astype(np.float64)
+        window = losses.window_before - sacked
         # Where the receiver held the sender back, its window may have been any larger one. Not the application: it may
         # have written since.
-        more = np.inf if self.is_held_back[moved] else sacked
+        more = np.where(self.is_held_back[moved], np.inf, sacked)
         # Where it released nothing, the window may have become smaller than what is outstanding.
-        less = 0.0 if self.has_sent[moved] else window
-        if sacked > 0.0 and timeline.sacked[moved] > timeline.sacked[max(moved - 1, 0)]:
-            # RFC 6675 section 2: the first duplicate, though it moved the left edge. What it released is not counted.
-            flight = min(flight, self._outstanding(moved))
-        first = self.seen.stretches[0] if self.seen.stretches else None
-        if first is not None and first.begin == "capture" and first.episode is episode and np.isfinite(more):
+        less = np.where(self.has_sent[moved], 0.0, window)
+        # RFC 6675 section 2: the first duplicate, though it moved the left edge. What it released is not counted.
+        is_first = (sacked > 0) & (timeline.sacked[moved] > timeline.sacked[np.maximum(moved - 1, 0)])
+        flight = np.where(is_first, np.minimum(window, self._outstanding(moved)), window)
+        if len(self.parts) and self.parts.begins_with("capture")[0]:
             # What came before the capture is not known, so no control has a window of its own within what is open.
-            more = 0.0
-        if episode.follows:
-            # FlightSize is all that is outstanding; the window is what the recovery before has left.
-            window, flight, more = np.nan, self._outstanding(known - 1), 0.0
-        self.loss_mark[id(episode)] = self.marks.add(
-            Mark(
-                ack=known - 1,
-                event=event,
-                now_ns=episode.time_ns,
-                when="reduces once" if is_within else "always",
-                cwnd=np.nan if id(episode) in self.unsettled else window,
-                flight_size=flight,
-                more=more,
-                more_flight=0.0 if episode.follows else max(window + more - flight, 0.0),
-                less=less,
-            )
-        )
-        if is_within:
-            # The window is what the recovery has made of it.
-            flight = float(episode.flight)
-            self.again_mark[id(episode)] = self.marks.add(
-                Mark(
-                    ack=known - 1,
-                    event=event,
-                    now_ns=episode.time_ns,
-                    when="reduces again",
-                    flight_size=flight,
-                    more=more,
-                    less=less,
-                )
-            )
+            more[(losses.event == self.parts.ended_by[0]) & np.isfinite(more)] = 0.0
+        # FlightSize is all that is outstanding; the window is what the recovery before has left.
+        flight = np.where(follows, self._outstanding(losses.known - 1), flight)
+        more = np.where(follows, 0.0, more)
+        return {
+            "cwnd": np.where(follows | self.is_unsettled[losses.event], np.nan, window),
+            "flight_size": flight,
+            "more": more,
+            "more_flight": np.where(follows, 0.0, np.maximum(window + more - flight, 0.0)),
+            "less": less,
+        }
 
-    def _ends_in_linux(self, over: int, recover: int, bound: int) -> int:
-        """The ACK that ends a recovery there: NewReno's is the first above `recover`, not the one of all up to it."""
-        timeline = self.timeline
-        if timeline.has_sack or self.is_reno:
+    def _of_ends(self, losses: Losses) -> list[Many]:
+        """The ACKs that end recoveries, where they come before the next loss; and what each ACK within is."""
+        timeline, kind = self.timeline, self.kind
+        is_over, is_restart = losses.over < losses.bound, losses.kind != LOSS
+        first = losses.known[~is_restart]
+        lengths = np.maximum(np.minimum(losses.over, losses.bound)[~is_restart] - first, 0)
+        within = np.repeat(first + lengths - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
+        kind[within[kind[within] == ACK]] = ARRIVAL
+        mended = is_over & ~is_restart
+        over = losses.over[mended]
+        kind[over] = RECOVERED
+        self._leaves(over)
+        opening = self._ends_in_linux(over, losses.recover[mended], losses.bound[mended])
+        # What the last ACK of a recovery tells to have arrived; without SACK all that it covers, or the hole alone.
+        newly = timeline.newly_acked[opening].astype(np.float64)
+        told = newly - timeline.sacked[np.maximum(opening - 1, 0)] if timeline.has_sack else timeline.smss
+        columns = {"ack": opening, "now_ns": timeline.ack_ns[opening], "flight_size": self._before(opening)}
+        new = {**columns, "newly_acked": np.maximum(told, timeline.smss)}
+        restarted = losses.over[is_over & is_restart]
+        found = [
+            Many(place=losses.place[mended], event=OPENING, when="new", columns=new),
+            Many(
+                place=losses.place[is_over & is_restart],
+                event=RECOVERED,
+                columns={"ack": restarted, "now_ns": timeline.ack_ns[restarted]},
+            ),
+        ]
+        if not timeline.has_sack:
+            of_all = {**columns, "newly_acked": newly}
+            found.append(Many(place=losses.place[mended], event=OPENING, when="all", columns=of_all))
+        return found
+
+    def _ends_in_linux(self, over: Ints, recover: Ints, bound: Ints) -> Ints:
+        """The ACKs that end recoveries there: NewReno's is the first above `recover`, not the one of all up to it."""
+        if self.timeline.has_sack or self.is_reno:
             return over
-        beyond = int(timeline.snd_una.searchsorted(recover, side="right"))
-        if not over < beyond < bound:
-            return over
-        self.to_linux[over] = (ARRIVAL, RECOVERED)
-        self.to_linux[beyond] = (RECOVERED, ACK)
-        self.kind[beyond] = RECOVERED
-        return beyond
+        beyond = np.searchsorted(self.timeline.snd_una, recover, side="right")
+        is_later = (over < beyond) & (beyond < bound)
+        for ack, later in zip(over[is_later].tolist(), beyond[is_later].tolist(), strict=True):
+            self.to_linux[ack] = (ARRIVAL, RECOVERED)
+            self.to_linux[later] = (RECOVERED, ACK)
+        self.kind[beyond[is_later]] = RECOVERED
+        return np.where(is_later, beyond, over)
 
     @cached_property
     def is_taken_over(self) -> Bools:
@@ -222,163 +226,98 @@ class Heard:
             found[ack] = kinds[0 if to_linux else 1]
         return found
 
-    def _opens(self, over: int) -> None:
-        """What the last ACK of a recovery tells to have arrived; without SACK all that it covers, or the hole alone."""
-        timeline = self.timeline
-        newly, flight, time_ns = int(timeline.newly_acked[over]), self._before(over), int(timeline.ack_ns[over])
-        told = timeline.smss if not timeline.has_sack else newly - int(timeline.sacked[max(over - 1, 0)])
-        acked = float(max(told, timeline.smss))
-        self.marks.add(Mark(ack=over, event=OPENING, now_ns=time_ns, when="new", flight_size=flight, newly_acked=acked))
-        if not timeline.has_sack:
-            self.marks.add(
-                Mark(ack=over, event=OPENING, now_ns=time_ns, when="all", flight_size=flight, newly_acked=float(newly))
-            )
-
-    def _leaves(self, over: int) -> None:
+    def _leaves(self, over: Ints) -> None:
         """RFC 6582 section 3.2 (3), option 1, where that may be what was done: a segment above what is outstanding.
 
         Linux takes option 2. Where its application has less to send nothing tells.
         """
-        if self.timeline.has_sack or not self.limited[over]:
+        if self.timeline.has_sack:
             return
-        smss, flight = self.timeline.smss, self.flight[over]
-        most = max(self._outstanding(over), smss) + smss
-        if flight <= most:
-            self.most_after[over] = most
+        smss, over = self.timeline.smss, over[self.limited[over]]
+        most = np.maximum(self._outstanding(over), smss) + smss
+        is_near = self.flight[over] <= most
+        self.most_after[over[is_near]] = most[is_near]
 
-    def _begin(self, number: int, part: Stretch) -> None:
-        """The windows that a stretch is seen to begin with and to end its slow start at."""
-        if part.first >= len(self.timeline.ack_ns):
-            return
-        first_ns = int(self.timeline.ack_ns[part.first])
-        threshold = float(part.grown_to) if part.has_threshold else np.nan
-        if part.begin in ("restart", "lost") and part.started_by is not None:
-            for marks in (self.loss_mark, self.again_mark):
-                if id(part.started_by) in marks:
-                    self.marks.ssthresh[marks[id(part.started_by)]] = threshold
-        elif part.begin == "recovery":
-            at, after = self.settles(part), self.after(part)
-            is_told = at is not None and (self.shown[at] or not self.follows)
-            if at is not None and at != part.peak and is_told:
-                # Left with less than ssthresh, which is then not seen: slow start goes on up to it.
-                kept = np.nan if self.is_left_below(part, at) else after
-                at_ns = int(self.timeline.ack_ns[at])
-                self._doubt_window_before(part, after)
-                self.settled_mark[id(part)] = self.marks.add(
-                    Mark(ack=at, event=SET, now_ns=at_ns, cwnd=after, ssthresh=kept)
-                )
-        elif part.begin in ("idle", "capture"):
-            flight = float(self.flight[part.first])
-            begun = np.nan if self.follows else flight
-            self.marks.add(
-                Mark(
-                    ack=part.first,
-                    event=SET,
-                    now_ns=first_ns,
-                    cwnd=flight,
-                    ssthresh=threshold if part.peak is not None else begun,
-                )
-            )
-        begins = avoids_from(self, part)
-        is_late = begins is not None and part.peak is not None and begins > part.peak
-        for at in ([begins] if begins is not None and is_late else []) + self.cuts[number]:
-            cwnd, at_ns = float(self.flight[at]), int(self.timeline.ack_ns[at])
-            if part.begin == "connection" and at == begins:
-                self.marks.add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends itself", cwnd=cwnd, ssthresh=cwnd))
-                self.marks.add(Mark(ack=at, event=SET, now_ns=at_ns, when="ends as seen", cwnd=cwnd))
-            else:
-                self.marks.add(Mark(ack=at, event=SET, now_ns=at_ns, cwnd=cwnd))
-        if part.peak is not None and part.has_threshold:
-            when: When = "ends as seen" if part.begin == "connection" else "always"
-            peak_ns = int(self.timeline.ack_ns[part.peak])
-            mark = self.marks.add(
-                Mark(ack=part.peak, event=SET, now_ns=peak_ns, when=when, cwnd=threshold, ssthresh=threshold)
-            )
-            if part.begin == "recovery":
-                self.settled_mark[id(part)] = mark
+    def _mark_parts(self) -> None:
+        """The windows that stretches are seen to begin with and to end their slow starts at."""
+        parts, flight = self.parts, self.flight
+        cwnd, ssthresh = np.frombuffer(self.marks.cwnd), np.frombuffer(self.marks.ssthresh)
+        self._set_thresholds(ssthresh)
+        at, after, peaks = parts.settled, parts.after, parts.peak
+        is_told = (at >= 0) & (at != peaks) & (self.shown[at] | (not self.follows))
+        self._doubt_windows_before(cwnd, is_told)
+        del cwnd, ssthresh
+        settled = np.flatnonzero(is_told)
+        # Left with less than ssthresh, which is then not seen: slow start goes on up to it.
+        kept = np.where(parts.is_left_below, np.nan, after)
+        begun = np.flatnonzero(parts.begins_with("idle", "capture"))
+        first = parts.first[begun]
+        seen = np.nan if self.follows else flight[first]
+        threshold = np.where(peaks[begun] >= 0, parts.threshold[begun], seen)
+        is_first = parts.begins_with("connection")
+        late = np.flatnonzero((peaks >= 0) & (parts.begins > peaks))
+        cuts = [(part, ack) for part, acks in parts.cuts.items() for ack in acks]
+        more = np.array([*((part, int(parts.begins[part])) for part in late.tolist()), *cuts], dtype=np.int64)
+        more_of, more_at = more.reshape(-1, 2).T
+        is_end = is_first[more_of] & (more_at == parts.begins[more_of])
+        ended, ended_at = more_of[is_end], more_at[is_end]
+        grown = np.flatnonzero(parts.has_threshold)
+        whens: list[When] = ["ends as seen" if each else "always" for each in is_first[grown].tolist()]
 
-    def _doubt_window_before(self, part: Stretch, after: float) -> None:
+        def set_at(places: Ints, acks: Ints, when: When | list[When] = "always", **columns: Floats | Ints) -> Many:
+            times = {"ack": acks, "now_ns": self.timeline.ack_ns[acks]}
+            return Many(place=places, event=SET, when=when, columns={**times, **columns})
+
+        own, _, _, _, _, own_grown = self.marks.extend(
+            [
+                set_at(settled, at[settled], cwnd=after[settled], ssthresh=kept[settled]),
+                set_at(begun, first, cwnd=flight[first], ssthresh=threshold),
+                set_at(ended, ended_at, "ends itself", cwnd=flight[ended_at], ssthresh=flight[ended_at]),
+                set_at(ended, ended_at, "ends as seen", cwnd=flight[ended_at]),
+                set_at(more_of[~is_end], more_at[~is_end], cwnd=flight[more_at[~is_end]]),
+                set_at(grown, peaks[grown], whens, cwnd=parts.threshold[grown], ssthresh=parts.threshold[grown]),
+            ]
+        )
+        is_recovered = parts.is_recovered[grown]
+        self.settled_marks[settled], self.settled_marks[grown[is_recovered]] = own, own_grown[is_recovered]
+
+    def _set_thresholds(self, ssthresh: Floats) -> None:
+        """What the slow start behind a restart has grown to, at the loss."""
+        parts = self.parts
+        shown = parts.begins_with("restart", "lost") & (parts.started_by >= 0)
+        for marks in (self.loss_marks, self.again_marks):
+            mark = marks[parts.started_by[shown]]
+            ssthresh[mark[mark >= 0]] = parts.threshold[shown][mark >= 0]
+
+    def _doubt_windows_before(self, cwnd: Floats, is_told: Bools) -> None:
         """Nobody reduces to more than there was: then less was outstanding at the loss than the window allowed."""
-        loss = self.loss_mark.get(id(part.started_by), -1)
-        if loss >= 0 and after >= self.marks.cwnd[loss] + self.timeline.smss:
-            self.marks.cwnd[loss] = np.nan
+        parts = self.parts
+        marks = np.append(self.loss_marks, -1)[parts.started_by]
+        known = is_told & (marks >= 0)
+        above = parts.after[known] >= cwnd[marks[known]] + self.timeline.smss
+        cwnd[marks[known][above]] = np.nan
 
-    def _is_unsettled(self, part: Stretch) -> bool:
-        """Whether a recovery is followed by the next loss before the window it left is at work: half a round trip."""
-        went = int(self.una[part.last] - self.una[part.first])
-        return part.begin == "recovery" and part.episode is not None and 2 * went < int(self.flight[part.first])
+    @cached_property
+    def is_unsettled(self) -> Bools:
+        """Of each loss event, whether the window that the recovery before it left was not at work yet."""
+        found = np.zeros(len(self.seen.episodes), dtype=bool)
+        found[self.parts.ended_by[self.parts.is_unsettled]] = True
+        return found
+
+    @cached_property
+    def loss_mark_of(self) -> list[int]:
+        """The mark of the loss before each stretch; -1: there is none."""
+        found: list[int] = np.append(self.loss_marks, -1)[self.parts.started_by].tolist()
+        return found
 
     def losses_before(self, number: int) -> list[int]:
         """The marks of the losses whose reductions a stretch shows, the last first: that before it, and the one before
         where what that left was not at work yet."""
         found: list[int] = []
-        for part in self.seen.stretches[max(number - 1, 0) : number + 1][::-1]:
-            if part.started_by is None or id(part.started_by) not in self.loss_mark:
+        for part in range(number, max(number - 1, 0) - 1, -1):
+            if self.loss_mark_of[part] < 0:
                 break
-            found.append(self.loss_mark[id(part.started_by)])
-            if id(part.started_by) not in self.unsettled:
+            found.append(self.loss_mark_of[part])
+            if not self.is_unsettled[self.parts.started_by[part]]:
                 break
         return found
-
-    def settles(self, part: Stretch) -> int | None:
-        """The ACK at which a recovered sender is seen to send by its window: before, more may be outstanding."""
-        if id(part) not in self._settles:
-            self._settles[id(part)] = self._settles_at(part)
-        return self._settles[id(part)]
-
-    def _settles_at(self, part: Stretch) -> int | None:
-        if part.peak is not None and part.has_threshold:
-            return part.peak
-        if self._is_unsettled(part):
-            return None
-        upto = min(part.last, part.first + max(int(self.flight[part.first]) // self.timeline.smss, SETTLES_ACKS)) + 1
-        sends = self.sends_in_order[part.first : upto]
-        first = int(sends.argmax()) if len(sends) else 0
-        return part.first + first if len(sends) and sends[first] else None
-
-    def after(self, part: Stretch) -> float:
-        """The window with which a recovery was left; NaN where it is not seen."""
-        if id(part) not in self._after:
-            self._after[id(part)] = self._left_with(part)
-        return self._after[id(part)]
-
-    def _left_with(self, part: Stretch) -> float:
-        at = self.settles(part)
-        if at is None:
-            return np.nan
-        if at == part.peak:
-            return float(part.grown_to)
-        if self.columns.fills_rwnd[at]:
-            # The receiver's window lets go no more.
-            return np.nan
-        first = float(self.flight[at])
-        if self.is_left_below(part, at):
-            # Slow start from here on.
-            return first
-        # The first ACK may release a burst, or find the sender short: then the ACKs behind it tell.
-        behind = sorted(self.flight[at : min(at + SETTLES_ACKS, part.last + 1)].tolist())
-        # Their median; numpy's costs more for so few.
-        settled = (behind[len(behind) // 2] + behind[~(len(behind) // 2)]) / 2
-        return first if abs(first - settled) <= 2 * self.timeline.smss else settled
-
-    def is_left_below(self, part: Stretch, at: int) -> bool:
-        """Whether a recovery may have been left with less than ssthresh."""
-        return bool(len(self.most_after) and np.isfinite(self.most_after[part.first : at + 1]).any())
-
-    def left(self, part: Stretch) -> float:
-        """What a loss event left of the window: after a recovery, or as threshold after a restart; NaN if not seen."""
-        if part.begin == "recovery":
-            return self.after(part)
-        # A timer that expires within a recovery, or again, keeps the threshold of the first loss; duplicate ACKs tell.
-        by_acks = part.begin == "restart" and part.started_by is not None and part.started_by.detected_by != "rto"
-        return float(part.grown_to) if by_acks and part.has_threshold else np.nan
-
-
-def _restarts_within(before: Episode | None, episode: Episode) -> bool:
-    """Whether a timer ends the recovery that the loss before began."""
-    return before is not None and not before.restarts and episode.restarts and episode.expires_within(before)
-
-
-def _last_move(timeline: Timeline, known: int) -> int:
-    """The last ACK that moved `snd_una` among the first `known`."""
-    return max(int(timeline.last_moved[max(known, 1) - 1]), 0)

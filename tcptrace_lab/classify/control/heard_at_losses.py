@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.heard import Heard
-from tcptrace_lab.classify.control.marks import LOSS, RESTART, SET, Mark
+from tcptrace_lab.classify.control.marks import SET, TIMEOUT, Many, Mark
+from tcptrace_lab.classify.control.parts import Losses
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
-from tcptrace_lab.reconstruct.phases import Stretch
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.timeline import Floats
 
 
 class HeardAtLosses(Heard):
@@ -29,8 +32,6 @@ class HeardAtLosses(Heard):
         is_early: bool = False,
     ) -> None:
         self.is_early = is_early
-        # Where a candidate's own window is read before it hears of a loss.
-        self.before_mark: dict[int, int] = {}
         most = DUP_THRESH - 1
         self.transmitted = (most if transmitted is None else transmitted) * seen.timeline.smss
         self.open = most * seen.timeline.smss if transmitted is None else 0
@@ -42,7 +43,7 @@ class HeardAtLosses(Heard):
         """Whether its every loss made the sender go back to one segment (Tahoe)."""
         return all(episode.restarts for episode in self.seen.episodes if episode.is_loss)
 
-    def _begin(self, number: int, part: Stretch) -> None:
+    def _mark_parts(self) -> None:
         return
 
     def within(self, before: Episode, loss: Episode) -> list[tuple[int, int]]:
@@ -65,15 +66,31 @@ class HeardAtLosses(Heard):
         chosen = sorted({int(known[place]) for place in (0, len(known) // 2, -1)}) if len(known) else []
         return [(ack, self.marks.add(Mark(ack=ack, event=SET, now_ns=int(timeline.ack_ns[ack])))) for ack in chosen]
 
-    def _mark_loss(self, episode: Episode, known: int, event: int, *, is_within: bool) -> None:
-        self.before_mark[id(episode)] = self.marks.add(Mark(ack=known - 1, event=SET, now_ns=episode.time_ns))
-        super()._mark_loss(episode, known, event, is_within=is_within)
-        if event in (LOSS, RESTART) and not episode.follows and id(episode) not in self.unsettled:
-            marks, mark = self.marks, self.loss_mark[id(episode)]
-            # RFC 5681 section 3.2 (2): what limited transmit added is no part of FlightSize either.
-            marks.cwnd[mark] = marks.flight_size[mark] = self.window_before(episode)
-            marks.more[mark] = marks.more_flight[mark] = self.open
-            marks.less[mark] = 0.0
+    def _of_losses(self, losses: Losses) -> list[Many]:
+        at = {"ack": losses.known - 1, "now_ns": losses.time_ns}
+        return [Many(place=losses.place, event=SET, columns=at), *super()._of_losses(losses)]
+
+    @cached_property
+    def before_mark(self) -> dict[int, int]:
+        """Where a candidate's own window is read before it hears of a loss."""
+        marks = zip(self.seen.episodes, self.loss_marks.tolist(), strict=True)
+        return {id(episode): mark - 1 for episode, mark in marks if mark >= 0}
+
+    @cached_property
+    def unsettled(self) -> set[int]:
+        """The losses before which the window that a recovery had left was not at work yet."""
+        return {id(self.seen.episodes[number]) for number in np.flatnonzero(self.is_unsettled).tolist()}
+
+    def _told_of(self, losses: Losses) -> dict[str, Floats]:
+        told = super()._told_of(losses)
+        own = (losses.kind != TIMEOUT) & ~losses.follows & ~self.is_unsettled[losses.event]
+        # RFC 5681 section 3.2 (2): what limited transmit added is no part of FlightSize either.
+        told["cwnd"][own] = told["flight_size"][own] = np.maximum(
+            losses.flight[own] - self.transmitted, self.timeline.smss
+        )
+        told["more"][own] = told["more_flight"][own] = self.open
+        told["less"][own] = 0.0
+        return told
 
     def window_before(self, episode: Episode) -> float:
         """The window at a loss, the least, in bytes."""

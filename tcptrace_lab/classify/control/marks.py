@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.timeline import Ints
 
 ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING, UNDONE = map(
     _core.TAPE_EVENTS.index,
@@ -45,8 +46,24 @@ class Mark:
     less: float = 0.0
 
 
-# What the core reads of each.
+# What the core reads of each, and what it is where nothing was observed.
 TYPES = {field.name: np.int64 if field.type == "int" else np.float64 for field in fields(Mark) if field.name != "when"}
+UNSEEN = {field.name: field.default for field in fields(Mark) if field.default is not MISSING}
+WHENS: tuple[When, ...] = get_args(When)
+
+
+@dataclass(kw_only=True)
+class Many:
+    """Marks of one kind: their places among those of other kinds, and what they hold, by the names of a mark's."""
+
+    place: Ints
+    event: int | Ints
+    when: When | list[When] = "always"
+    columns: dict[str, Any]
+
+    def column(self, name: str) -> Any:
+        values: Any = self.event if name == "event" else self.columns.get(name, UNSEEN.get(name))
+        return np.broadcast_to(values, len(self.place))
 
 
 class Marks:
@@ -77,6 +94,22 @@ class Marks:
         self.more_flight.append(mark.more_flight)
         self.less.append(mark.less)
         return len(self.when) - 1
+
+    def extend(self, kinds: Sequence[Many]) -> list[Ints]:
+        """Adds them in the order of their places, of one place in the order of the kinds; the numbers of each kind."""
+        order = np.argsort(np.concatenate([each.place for each in kinds]), kind="stable")
+        numbers = np.empty(len(order), dtype=np.int64)
+        numbers[order] = len(self.when) + np.arange(len(order))
+        for name, kind in TYPES.items():
+            column = np.concatenate([each.column(name) for each in kinds])
+            getattr(self, name).frombytes(column.astype(kind)[order].tobytes())
+        when = [
+            one
+            for each in kinds
+            for one in (each.when if isinstance(each.when, list) else [each.when] * len(each.place))
+        ]
+        self.when.extend(when[at] for at in order.tolist())
+        return np.split(numbers, np.cumsum([len(each.place) for each in kinds])[:-1])
 
     def columns(self) -> dict[str, np.ndarray[Any, Any]]:
         """A column for each of the core's names."""

@@ -187,7 +187,7 @@ class Tapes:
                 is_sooner=sooner_ns > 0,
             )
             for each in opens
-            for again in reduces[: 1 + bool(heard.again_mark)]
+            for again in reduces[: 1 + bool((heard.again_marks >= 0).any())]
         ]
 
 

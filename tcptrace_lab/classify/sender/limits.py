@@ -327,7 +327,9 @@ def _unanswered(seen: Reconstruction) -> float:
         return 0.0
     longest = int(samples.max())
     # Of the few before which nothing left for so long.
-    late = np.flatnonzero(np.diff(timeline.send_ns) > longest) + 1
+    parts = range(0, len(timeline.send_ns), AT_ONCE)
+    apart = (np.diff(timeline.send_ns[first : first + AT_ONCE + 1]) for first in parts)
+    late = np.concatenate([first + 1 + np.flatnonzero(gap > longest) for first, gap in zip(parts, apart, strict=True)])
     known, left = timeline.acks_before_send[late] - 1, timeline.send_ns[late - 1]
     una = timeline.una_after(known + 1)
     since = np.maximum(left, np.where(known >= 0, timeline.ack_ns[np.maximum(known, 0)], left))

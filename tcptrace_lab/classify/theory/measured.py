@@ -57,7 +57,10 @@ def steady(seen: Reconstruction) -> Steady | None:
         return None
     (acked,) = acked_between(timeline, np.array([start]), np.array([end])).tolist()
     # A mean over time, not over ACKs: of those there are more while the window is large.
-    at = np.linspace(start, end, 1024)
+    at, times = np.linspace(start, end, 1024), timeline.ack_ns[rows]
+    # Of hundreds of thousands those beside these moments are enough.
+    behind = np.searchsorted(times, at, side="right")
+    near = np.unique(np.clip([behind - 1, behind], 0, len(times) - 1))
     return Steady(
         cycles=len(whole),
         throughput=acked / timeline.smss / ((end - start) / 1e9),
@@ -65,7 +68,7 @@ def steady(seen: Reconstruction) -> Steady | None:
         w_max=float(np.median([cycle.w_max for cycle in whole])) / timeline.smss,
         loss_rate=len(events) / packets,
         loss_rate_error=float(per_cycle.std(ddof=1) / per_cycle.mean() / np.sqrt(len(per_cycle))),
-        round_trip_s=float(np.interp(at, timeline.ack_ns[rows], samples).mean()) / 1e9,
+        round_trip_s=float(np.interp(at, times[near], samples[near]).mean()) / 1e9,
         timeouts=sum(each.detected_by == "rto" for each in events) / len(events),
     )
 

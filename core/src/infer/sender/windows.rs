@@ -48,11 +48,19 @@ impl Windows {
                 Some((heard.checked_sub(1)?, event))
             });
         let mut restarts = restarts.peekable();
-        let thresholds = thresholds(trace, flight.len(), parts, &held_back.exhausted);
+        let each = parts.iter();
+        let mut thresholds = each
+            .filter_map(|part| threshold(trace, part, &held_back.exhausted))
+            .peekable();
+        let mut met = None;
         let mut work = Work::new(trace);
         for (ack, &now) in flight.iter().enumerate() {
             let (cwnd, high) = work.next(known, held_back, ack);
             let limit = held_back.limited[ack];
+            while let Some(next) = thresholds.next_if(|&(first, ..)| first <= ack) {
+                met = Some(next);
+            }
+            let ssthresh = met.filter(|&(_, last, _)| ack <= last);
             let row = AtAck {
                 time_ns: trace.ack_ns[ack],
                 cwnd: cwnd.min(held_back.drained[ack]).max(trace.smss),
@@ -65,7 +73,7 @@ impl Windows {
                 } else {
                     high.max(trace.smss)
                 },
-                ssthresh: thresholds[ack],
+                ssthresh: ssthresh.map_or(UNKNOWN, |(.., ssthresh)| ssthresh),
                 limited_by: limit,
                 is_starved: limit == Limit::Application && held_back.starved[ack],
             };
@@ -165,20 +173,15 @@ impl Shown {
     }
 }
 
-fn thresholds(trace: &Trace, count: usize, parts: &[Stretch], exhausted: &[bool]) -> Vec<i64> {
-    let mut found = vec![UNKNOWN; count];
-    for part in parts {
-        let before = trace.before.filter(|_| part.first == 0);
-        let was_exhausted = before.map_or_else(
-            || exhausted[part.first],
-            |before| before.stretch.was_exhausted,
-        );
-        if part.begin == Begin::Recovery && was_exhausted {
-            continue;
-        }
-        if let Some(ssthresh) = part.ssthresh() {
-            found[part.first..=part.last].fill(ssthresh);
-        }
+/// The threshold that a stretch shows, from its first ACK to its last.
+fn threshold(trace: &Trace, part: &Stretch, exhausted: &[bool]) -> Option<(usize, usize, i64)> {
+    let before = trace.before.filter(|_| part.first == 0);
+    let was_exhausted = before.map_or_else(
+        || exhausted[part.first],
+        |before| before.stretch.was_exhausted,
+    );
+    if part.begin == Begin::Recovery && was_exhausted {
+        return None;
     }
-    found
+    Some((part.first, part.last, part.ssthresh()?))
 }
