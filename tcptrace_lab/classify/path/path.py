@@ -18,6 +18,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR, later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer import (
     buffer_of,
+    carried_behind,
     held_before,
     jitter_of,
     longest_queue,
@@ -189,6 +190,7 @@ def infer_path(
         buffer = buffer_of(
             at_losses,
             elsewhere,
+            carried_behind(seen, np.array(at_loss), _product(base, pps))[asked],
             queue,
             own,
             base_rtt=base,
