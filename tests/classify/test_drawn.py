@@ -122,6 +122,9 @@ CASES = (
     (8811022, "one ACK of four", "initial_window", "the first ACK captured tells of four segments: others released"),
     (8922020, "bare ACKs stripped", "initial_window", "a write's short end that waited for an answer out of sight"),
     (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
+    (8982032, "tap stalls + ends early", "bottleneck_bps", "what such a tap reads in a row comes at its own pace"),
+    (8956047, "tap stalls + noisy stamps", "losses", "a few answers in no time are no receiver's own"),
+    (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
 )
 
 
