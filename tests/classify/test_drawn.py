@@ -125,7 +125,7 @@ CASES = (
     (8982032, "tap stalls + ends early", "bottleneck_bps", "what such a tap reads in a row comes at its own pace"),
     (8956047, "tap stalls + noisy stamps", "losses", "a few answers in no time are no receiver's own"),
     (8982009, "tap stalls + merged by tick", "base_rtt_s", "answers in no time behind silences alone"),
-    (8982013, "tap stalls + clocks that drift apart", "limits", "what left just before its answer may have been behind it"),
+    (8982013, "tap stalls + clocks that drift apart", "limits", "what left just before its answer may follow it"),
     (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
 )
 
