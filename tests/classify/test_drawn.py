@@ -127,6 +127,7 @@ CASES = (
     (8982009, "tap stalls + merged by tick", "base_rtt_s", "answers in no time behind silences alone"),
     (8982013, "tap stalls + clocks that drift apart", "limits", "what left just before its answer may follow it"),
     (8981009, "tap lost 300 ms", "losses", "a recovery silent for longer than any round trip"),
+    (8982030, "one way meanwhile", "limits", "nobody sends beyond the offered window: ACKs are missing"),
     (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
 )
 

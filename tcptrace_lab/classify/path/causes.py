@@ -140,7 +140,7 @@ def _repairs_unseen(seen: Reconstruction, lost_bytes: int) -> int:
 
 def _silent_unseen(seen: Reconstruction) -> int:
     """Segments that may have been sent again in a silence longer than any round trip within a recovery, which ends with
-    an answer, and no timer's segment: what passed meanwhile was not captured, and what was outstanding may have been."""
+    an answer, no timer's segment: what passed meanwhile was not captured, and what was outstanding may have."""
     timeline, (_, samples) = seen.timeline, seen.timeline.rtt
     if not seen.episodes or not len(samples):
         return 0
