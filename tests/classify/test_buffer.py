@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tcptrace_lab.classify.path.buffer import buffer_of
 from tcptrace_lab.classify.path.path import with_short
 from tcptrace_lab.reconstruct.estimate import Estimate
+from tests.claims import main_verdict
+from tests.random_runs import tapped
 from tests.reconstruct.ladder import ladder
 
 RTT = Estimate(value=0.05, low=0.05, high=0.05, method="")
@@ -31,7 +35,16 @@ RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
 )
 def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], value: float | None) -> None:
     queue = np.concatenate((np.zeros(300), np.linspace(0.0, max(met), 100)))
-    found = buffer_of(np.array(met), np.zeros(len(met)), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000)
+    found = buffer_of(
+        np.array(met),
+        np.zeros(len(met)),
+        np.full(len(met), np.nan),
+        queue,
+        queue,
+        base_rtt=RTT,
+        pps=RATE,
+        resolution_ns=1000,
+    )
     assert found.value == value
     if value is not None:
         assert found.low is not None
@@ -44,7 +57,14 @@ def test_where_a_link_loses_too_losses_agree_by_more_than_chance(carried: int, i
     """Three of four losses met the longest queue, which one segment of five, or of fifty, met."""
     queue = np.concatenate((np.zeros(1000 - carried), np.linspace(6.0, 11.0, carried)))
     found = buffer_of(
-        np.array([11.0, 8.0, 0.0, 10.0]), np.zeros(4), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000
+        np.array([11.0, 8.0, 0.0, 10.0]),
+        np.zeros(4),
+        np.full(4, np.nan),
+        queue,
+        queue,
+        base_rtt=RTT,
+        pps=RATE,
+        resolution_ns=1000,
     )
     assert (found.value is not None) == is_told
 
@@ -52,7 +72,7 @@ def test_where_a_link_loses_too_losses_agree_by_more_than_chance(carried: int, i
 def test_a_path_that_stands_still_holds_no_more_than_was_sent() -> None:
     """Of a short run a stall delays more than a tenth of the segments by thousands of services."""
     queue = np.concatenate((np.linspace(0.0, 20.0, 80), np.full(20, 4000.0)))
-    found = buffer_of(np.zeros(0), np.zeros(0), queue, np.full(100, 30.0), base_rtt=RTT, pps=RATE, resolution_ns=1000)
+    found = buffer_of(*np.zeros((3, 0)), queue, np.full(100, 30.0), base_rtt=RTT, pps=RATE, resolution_ns=1000)
     assert found.low is not None
     assert found.low <= 30.0
 
@@ -72,5 +92,16 @@ def test_two_losses_at_the_top_of_bursts_of_one_size_are_no_full_buffer(bursts: 
     """Each burst fills the same six places; a queue that is full loses most of the times it is."""
     queue = np.concatenate([np.linspace(0.0, 6.0, 7), np.zeros(50)] * bursts)
     met = np.array([6.0, 6.0])
-    found = buffer_of(met, np.zeros(2), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000)
+    found = buffer_of(met, np.zeros(2), np.full(2, np.nan), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000)
     assert found.value == value
+
+
+def test_what_was_carried_behind_a_loss_before_it_was_noticed_was_no_full_buffer(tmp_path: Path) -> None:
+    """A slow start that filled 246 places would lose every second segment from there on: it lost one, of 248."""
+    assert tapped(8983038, tmp_path) is not None
+    verdict = main_verdict(tmp_path / "random8983038.sender.pcap")
+    assert verdict is not None
+    found = verdict.path.buffer_packets
+    assert (found.value, found.high) == (None, None)
+    assert found.low is not None
+    assert found.low <= 246

@@ -122,6 +122,13 @@ CASES = (
     (8811022, "one ACK of four", "initial_window", "the first ACK captured tells of four segments: others released"),
     (8922020, "bare ACKs stripped", "initial_window", "a write's short end that waited for an answer out of sight"),
     (8811209, "one way meanwhile + split from the middle on", "bottleneck_bps", "blocks missing, then holes filled"),
+    (8982032, "tap stalls + ends early", "bottleneck_bps", "what such a tap reads in a row comes at its own pace"),
+    (8956047, "tap stalls + noisy stamps", "losses", "a few answers in no time are no receiver's own"),
+    (8982009, "tap stalls + merged by tick", "base_rtt_s", "answers in no time behind silences alone"),
+    (8982013, "tap stalls + clocks that drift apart", "limits", "what left just before its answer may follow it"),
+    (8981009, "tap lost 300 ms", "losses", "a recovery silent for longer than any round trip"),
+    (8982030, "one way meanwhile", "limits", "nobody sends beyond the offered window: ACKs are missing"),
+    (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
 )
 
 
@@ -142,6 +149,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(8400171, "sender's limits", id="what a pause made small is not the offered window"),
         pytest.param(8811134, "sender's limits", id="a timer's wait goes on behind a late write"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
+        pytest.param(8957102, "drops", id="and the copy's before later than any measured"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
     ],
 )

@@ -79,7 +79,12 @@ class Candidate:
     @property
     def is_told_by_pasts(self) -> bool:
         """Whether the pasts that are asked for have all that it remembers."""
-        return not self.fades and self.name not in COUNTS_ROUNDS
+        return not (self.fades or self.counts_rounds)
+
+    @property
+    def counts_rounds(self) -> bool:
+        """Whether it counts round trips, and goes on counting over losses."""
+        return self.name in COUNTS_ROUNDS
 
     @property
     def remembered_rounds(self) -> int:

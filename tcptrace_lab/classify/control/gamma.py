@@ -149,6 +149,17 @@ def gamma_of(best: Replay) -> Estimate:
     )
 
 
+def of_a_shut_window(best: Replay, out: Sequence[Replay]) -> str | None:
+    """What a Reno's name leaves open: a Compound of other gammas than the document's.
+
+    Named is the law that was followed. A parameter with which another does nothing of its own makes it that law; no
+    packet could tell the two apart, nor would any differ.
+    """
+    compound = next((each for each in out if "gamma" in each.candidate.parameters), None)
+    gamma = largest_unseen(compound) if best.candidate.name == "reno" and compound is not None else None
+    return None if gamma is None else in_words(gamma)
+
+
 def largest_unseen(compound: Replay) -> Estimate | None:
     """Of a refuted Compound: the gammas with which it would have followed all that was seen; None: not the least.
 

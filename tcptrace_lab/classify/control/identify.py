@@ -33,7 +33,7 @@ from tcptrace_lab.classify.control.followed import (
     is_followed_from_avoidance,
     starts_throughout,
 )
-from tcptrace_lab.classify.control.gamma import begins_as_seen, gamma_of, in_words, largest_unseen, replays_of_gammas
+from tcptrace_lab.classify.control.gamma import begins_as_seen, gamma_of, in_words, of_a_shut_window, replays_of_gammas
 from tcptrace_lab.classify.control.identified import HIDDEN, NOT_TOLD, UNKNOWN, Identified, all_left, not_captured
 from tcptrace_lab.classify.control.likelihood import (
     LEAST_NOISE_SEGMENTS,
@@ -59,6 +59,7 @@ from tcptrace_lab.classify.control.refuted import (
     stays_shut,
 )
 from tcptrace_lab.classify.control.remembered import remembering
+from tcptrace_lab.classify.control.silences import excused_behind, silences
 from tcptrace_lab.classify.control.tape import Tape, Tapes
 from tcptrace_lab.classify.control.traits import traits
 from tcptrace_lab.reconstruct.estimate import Estimate
@@ -120,6 +121,11 @@ def identify(
         by_delay = [each for each in asked if each.is_by_delay]
         sooner = replays(by_delay, written.read_sooner(tick_ns), found[0].initial_window, found)
         told = _with_those(told, [each for each in ask([*found, *sooner]).left if each.tape.is_sooner])
+    if is_holed and len(silent := silences(seen)):
+        # Nor does what such a law heard in a silence of the tap.
+        others = [each for each in found if not each.candidate.is_by_delay]
+        left = ask([*others, *excused_behind(silent, found)]).left
+        told = _with_those(told, [each for each in left if each.candidate.is_by_delay and is_followed(each)])
     if told.control is not None or not told.left:
         return told
     # BBR's window is not replayed.
@@ -371,7 +377,7 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         alike = "as Reno would, which was not asked: its delay window never opened"
         words = f"{name} ({best.candidate.variant}) does what was seen, {alike}"
     else:
-        control, same_with = name, _of_a_shut_window(best, out)
+        control, same_with = name, of_a_shut_window(best, out)
         rival = out[0] if out else None
         against = f"; against {rival.candidate.name}: {rival.against}" if rival is not None and rival.against else ""
         words = f"only {name} ({best.candidate.variant}) does what was seen{against}"
@@ -388,17 +394,6 @@ def _answer(left: Sequence[Replay], out: Sequence[Replay], shares: tuple[float, 
         gamma=gamma,
         same_with=same_with,
     )
-
-
-def _of_a_shut_window(best: Replay, out: Sequence[Replay]) -> str | None:
-    """What a Reno's name leaves open: a Compound of other gammas than the document's.
-
-    Named is the law that was followed. A parameter with which another does nothing of its own makes it that law; no
-    packet could tell the two apart, nor would any differ.
-    """
-    compound = next((each for each in out if "gamma" in each.candidate.parameters), None)
-    gamma = largest_unseen(compound) if best.candidate.name == "reno" and compound is not None else None
-    return None if gamma is None else in_words(gamma)
 
 
 def _tells_gamma(each: Replay, out: Sequence[Replay]) -> bool:

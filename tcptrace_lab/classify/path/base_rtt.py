@@ -54,6 +54,9 @@ def least_rtt(
         if high is not None and handshake_rtt_s is not None:
             # A tick that a handshake took may have been nearly two.
             high = None if handshake_rtt_s > high else high + handshake_rtt_s
+        if high is not None and int((samples + unread_ns(seen.timeline, np.nan)).min()) > clock.doubt_ns:
+            # Each came behind a silence: what had waited to be read was stamped with what answers it.
+            high = None
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
     # A segment that was stamped late has a round trip that is short by that.

@@ -117,6 +117,26 @@ def _ahead_within(seen: Reconstruction) -> Ints:
     return found
 
 
+def carried_behind(seen: Reconstruction, at_loss: Floats, bdp: Estimate) -> Floats:
+    """The queue in packets that the path held while each loss was not noticed yet, at least; NaN: not known.
+
+    A full buffer drops whatever more is sent than drains: what was outstanding at the end of the lost segment's round
+    trip, beyond what was lost, was on the path, and what the pipe does not hold of it waited. No more of it is said to
+    have, beyond what that segment met (`at_loss`), than by how much the flight had grown since it left.
+    """
+    timeline, pipe = seen.timeline, bdp.value if bdp.high is None else bdp.high
+    found = np.full(len(seen.episodes), np.nan)
+    if pipe is None or not len(found):
+        return found
+    lost_ns = np.array([each.lost_sent_ns for each in seen.episodes], dtype=np.int64)
+    at = np.searchsorted(timeline.send_ns, lost_ns, side="right") - 1
+    known = np.maximum(timeline.acks_before_send[at] - 1, 0)
+    then = (timeline.snd_max[at] - timeline.snd_una[known]) / timeline.smss
+    noticed = np.array([each.window_before / timeline.smss - each.retransmitted for each in seen.episodes])
+    found[at >= 0] = np.minimum(noticed - pipe, at_loss + noticed - then)[at >= 0]
+    return found
+
+
 def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     """How long a queue the path's and the hosts' own jitter feigns, in packets: met where none can stand.
 
@@ -164,6 +184,7 @@ def longest_queue(queue: Floats) -> float:
 def buffer_of(
     at_loss: Floats,
     elsewhere: Floats,
+    behind: Floats,
     queue: Floats,
     own: Floats,
     *,
@@ -174,12 +195,14 @@ def buffer_of(
     is_rebuilt: bool = False,
 ) -> Estimate:
     """Packets that wait in a full buffer, or a lower bound. `elsewhere`: how much of the queue that each loss met may
-    have been before a faster line (`held_before`); `own`: what the sender had under way, that apart. `is_rebuilt`: when
-    each segment left was inferred from ACKs. `stalled_ns`: for so long the tap did not read.
+    have been before a faster line (`held_before`); `own`: what the sender had under way, that apart; `behind`: the
+    queue behind each loss (`carried_behind`). `is_rebuilt`: when each segment left was inferred from ACKs.
+    `stalled_ns`: for so long the tap did not read.
 
     A path that stands still makes round trips long: no more is said to have queued than there was to queue.
     """
-    met, elsewhere = at_loss[~np.isnan(at_loss)], elsewhere[~np.isnan(at_loss)]
+    is_known = ~np.isnan(at_loss)
+    met, elsewhere, behind = at_loss[is_known], elsewhere[is_known], behind[is_known]
     if not len(queue) or pps.value is None:
         return unknown("no rate, so no queue length")
     # Both stamps of a round trip, and of the least one, are known to the clock only.
@@ -197,7 +220,7 @@ def buffer_of(
         # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
         return unknown("losses met the queue that stood most of the time without a loss", low=carried)
     is_one = len(met) >= AGREEING_LOSSES or float(np.ptp(met)) <= BLUR_SEGMENTS + blur
-    if not (is_one and are_overflows(met, queue)):
+    if not (is_one and are_overflows(met, behind, queue)):
         if round(float(met.min())) == round(float(met.max())):
             words = f"losses met a queue of {met.max():.0f} packets: whether the buffer was full is not told"
         else:
@@ -234,12 +257,13 @@ def buffer_of(
     )
 
 
-def are_overflows(met: Floats, queue: Floats) -> bool:
-    """Whether losses happen at one queue length, the longest there is: a full buffer, not a lossy link."""
+def are_overflows(met: Floats, behind: Floats, queue: Floats) -> bool:
+    """Whether losses happen at one queue length, the longest there is, also behind them (NaN: not known): a full
+    buffer, not a lossy link."""
     middle = float(np.median(met))
     spread = _spread(middle)
     together = float(np.mean(np.abs(met - middle) <= spread))
-    longer = met > middle + spread
+    longer = np.fmax(met, behind) > middle + spread
     others = met[~longer]
     is_stall = (
         np.count_nonzero(longer) == 1

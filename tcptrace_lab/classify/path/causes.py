@@ -72,6 +72,8 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         merged += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
     if who.tap.tap_lost_bytes:
         merged += _repairs_unseen(seen, who.tap.tap_lost_bytes)
+    if who.place == "sender" and who.view is None:
+        merged += _silent_unseen(seen)
     if who.tap.clock.stalled_ns:
         # Stamped so soon behind what followed it, a segment that was sent again seems to have come out of order, and
         # one whose answer was read with it to have been sent needlessly.
@@ -134,6 +136,24 @@ def _repairs_unseen(seen: Reconstruction, lost_bytes: int) -> int:
     usual = float(lengths.mean())
     found = lost_bytes / usual * repeated / first
     return int(np.ceil((found + DEVIATION_FACTOR * np.sqrt(found)) * usual / timeline.smss)) if found else 0
+
+
+def _silent_unseen(seen: Reconstruction) -> int:
+    """Segments that may have been sent again in a silence longer than any round trip within a recovery, which ends with
+    an answer, no timer's segment: what passed meanwhile was not captured, and what was outstanding may have."""
+    timeline, (_, samples) = seen.timeline, seen.timeline.rtt
+    if not seen.episodes or not len(samples):
+        return 0
+    spans, longest = np.diff(timeline.ack_ns), int(samples.max())
+    before = np.flatnonzero((spans > longest) & (timeline.newly_acked[1:] > 0))
+    starts, ends = (np.array([getattr(each, name) for each in seen.episodes]) for name in ("time_ns", "end_ns"))
+    own = np.searchsorted(starts, timeline.ack_ns[before], side="right") - 1
+    before = before[(own >= 0) & (timeline.ack_ns[before + 1] <= np.append(ends, 0)[own])]
+    # Nor was anything sent for as long.
+    last = timeline.sends_before_next_ack[before] - 1
+    since = np.maximum(timeline.send_ns[np.maximum(last, 0)], timeline.ack_ns[before])
+    before, last = (each[timeline.ack_ns[before + 1] - since > longest] for each in (before, last))
+    return int(((timeline.snd_max[np.maximum(last, 0)] - timeline.snd_una[before]) // timeline.smss).sum())
 
 
 def _needless_unseen(needless: int, missing: float) -> int:

@@ -18,6 +18,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR, later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer import (
     buffer_of,
+    carried_behind,
     held_before,
     jitter_of,
     longest_queue,
@@ -33,7 +34,7 @@ from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FULL_SHARE, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.timeline import Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
 
 # Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
 SAME_QUEUE_SHARE = 0.25
@@ -109,6 +110,9 @@ def infer_path(
     if by_reader and pps.value is not None and pps.high is not None:
         method = f"{pps.method}; it may be the pace at which the receiver read"
         pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
+    if pps.high is not None and not _is_timed(timeline, handshake_rtt_s, clock):
+        # By a least round trip of nothing every run met a queue, whoever set its pace.
+        pps = replace(pps, high=None, method=f"{pps.method}; no time passes on the path: whether it waited is not told")
     if is_ahead and pps.high is not None and _swing_ns(seen) < AHEAD_FACTOR * clock.resolution_ns:
         pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
     if clock.stalled_ns and pps.value is not None and pps.high is not None:
@@ -189,6 +193,7 @@ def infer_path(
         buffer = buffer_of(
             at_losses,
             elsewhere,
+            carried_behind(seen, np.array(at_loss), _product(base, pps))[asked],
             queue,
             own,
             base_rtt=base,
@@ -225,6 +230,14 @@ def infer_path(
         managed=managed,
         policed=policed,
     )
+
+
+def _is_timed(timeline: Timeline, handshake_rtt_s: float | None, clock: Clock) -> bool:
+    """Whether the least round trip may be a path's: the clock tells it from none, and it is no small part of the
+    handshake's."""
+    samples = timeline.rtt[1]
+    least = max(clock.doubt_ns, MINORITY * (handshake_rtt_s or 0.0) * 1e9)
+    return not len(samples) or int(samples.min()) > least
 
 
 def _swing_ns(seen: Reconstruction) -> float:

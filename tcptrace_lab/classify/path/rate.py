@@ -75,7 +75,7 @@ def bottleneck_rate(
     if clock.resolution_ns <= BATCH_NS and np.count_nonzero(seen.timeline.newly_acked > 0) < FEWEST_SAMPLES:
         # No more runs than ACKs begin them.
         return _not_below_goodput(_too_few(RUN_WORDS.format(RUN_SEGMENTS)), goodput)
-    batches = acked_together(seen, ())
+    batches = acked_together(seen, (), clock)
     segments = _segments_for(batches, seen, clock)
     if segments is None:
         return unknown(f"times known to {duration(clock.resolution_ns)}: too coarse for the rate of these ACKs")
@@ -251,7 +251,7 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     segments = TOGETHER_SEGMENTS * (1 + len(others))
     words = f"runs of {segments} segments of {1 + len(others)} flows together"
     own = sum(_most_outstanding(flow) for flow in (seen, *others))
-    runs = run_rates(acked_together(seen, others), seen, segments)
+    runs = run_rates(acked_together(seen, others, clock), seen, segments)
     found = _mode(runs, words, clock, own=own, is_together=True)
     return None if found is None or found.value is None or found.high is None else found
 

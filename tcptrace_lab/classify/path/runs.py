@@ -16,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS
+from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline
 
 # ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
@@ -65,15 +65,17 @@ class Batches:
     uncertain: tuple[tuple[Ints, Ints], ...]
 
 
-def acked_together(seen: Reconstruction, others: Sequence[Reconstruction]) -> Batches:
+def acked_together(seen: Reconstruction, others: Sequence[Reconstruction], clock: Clock) -> Batches:
     """The ACKs of all these flows, counted in packets of the first one's size."""
+    # What a tap that stalls reads in a row comes at its own pace.
+    at_once_ns = AT_ONCE_NS if clock.stalled_ns else BATCH_NS
     packet_bytes = seen.timeline.smss + seen.timeline.header_bytes
     flows = [_moves(flow, packet_bytes) for flow in (seen, *others)]
     times, packets, jumped = flows[0]
     if others:
         order = np.argsort(np.concatenate([flow[0] for flow in flows]), kind="stable")
         times, packets, jumped = (np.concatenate(column)[order] for column in zip(*flows, strict=True))
-    is_end = np.diff(times, append=times[-1:] + BATCH_NS + 1) > BATCH_NS
+    is_end = np.diff(times, append=times[-1:] + at_once_ns + 1) > at_once_ns
     # An ACK that jumps answers a filled hole: the run across it is no rate.
     return Batches(
         times=times[is_end],

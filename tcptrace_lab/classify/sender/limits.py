@@ -242,8 +242,10 @@ def _leave_unanswered(shares: dict[str, float], seen: Reconstruction, tap: Tap) 
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns
     spans, limited = _spans(timeline), limited_at(timeline)
     silent_ns = silent_behind(spans, seen.typical_rtt_ns)
-    # An application's pauses are silent too, and stay its own; behind the last ACK all is unanswered.
-    silent_ns[np.isin(limited, [LIMITS.index("rwnd"), LIMITS.index("application")])] = 0
+    # An application's pauses are silent too, and stay its own, as do closed windows, beyond which nobody sends; behind
+    # the last ACK all is unanswered.
+    is_within = seen.flight <= timeline.rwnd + DELAYED_ACK_SEGMENTS * timeline.smss
+    silent_ns[(limited == LIMITS.index("application")) | ((limited == LIMITS.index("rwnd")) & is_within)] = 0
     if tap.unanswered_ns >= spans[-1]:
         silent_ns[-1] = spans[-1]
     before, silent = shares[UNKNOWN], share_of(timeline, float(silent_ns.sum()))

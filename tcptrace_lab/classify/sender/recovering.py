@@ -67,7 +67,10 @@ def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     """
     going_on = [each for each in seen.episodes if not each.restarts]
     has_none = has_no_block(seen, tap)
-    few = {each for each in going_on if tap.is_coarse and _may_restart(seen, each, tap.clock.resolution_ns)}
+    # Two cards' clocks run apart by some parts of a millisecond: nor is it then sure what left just before its answer.
+    apart_ns = min(_core.HOST_NS, seen.base_rtt_ns // _core.PROMPT_PARTS)
+    blur_ns = max(apart_ns, tap.clock.resolution_ns if tap.is_coarse else 0)
+    few = {each for each in going_on if _may_restart(seen, each, blur_ns)}
     few |= {each for each in going_on if each.is_unasked}
     sure = {each for each in going_on if each.sure} - few
     if not (has_none or tap.tap_lost_bytes) and 2 * len(sure) > len(going_on):

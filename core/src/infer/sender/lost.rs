@@ -291,11 +291,12 @@ impl Judge<'_> {
             // RFC 3708: what a D-SACK reports had arrived before it was sent again (or both copies did).
             || self.twice.reports(send, offset, end);
         let heard = told.map_or(answer, |ack| ack.min(answer));
-        // So is what is answered so soon after a timer sent it, and as late after the copy before as others are.
+        // So is what is answered so soon after a timer sent it: if not this copy's it is the one's before, however late,
+        // for nothing is measured in the recovery that this came from (Karn).
         let is_hasty = event.restarts && copy != send && is_sooner(answer);
         if is_spurious {
             State::Spurious
-        } else if (is_hasty && self.may_answer(answer, copy))
+        } else if is_hasty
             || self.is_unasked(heard, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
