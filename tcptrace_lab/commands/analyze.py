@@ -45,7 +45,7 @@ SUFFIXES = (".csv", ".csv.gz", ".parquet", ".json")
 # Connections turned into a table at a time: what is written needs no more memory than this many.
 ROWS = 20_000
 # --json-lines: a connection is over so long after its end, or after so long a silence.
-PATIENCE_S = {"closed": 120.0, "idle": 3600.0}
+OVER_AFTER_S = {"closed": 120.0, "idle": 3600.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         _core.check_filter(arguments.filter)
     if arguments.json and arguments.json_lines:
         raise LabError("--json and --json-lines: one of them")
-    for name in PATIENCE_S:
+    for name in OVER_AFTER_S:
         given = getattr(arguments, name)
         if given is not None and not arguments.json_lines:
             raise LabError(f"--{name}: only with --json-lines")
@@ -134,8 +134,11 @@ def _as_json(files: list[str], arguments: argparse.Namespace, out: BinaryIO | _T
     """Written by the core: nothing else is imported, so that a script that calls this often waits little."""
     patience = None
     if arguments.json_lines:
-        given = {name: getattr(arguments, name) for name in PATIENCE_S}
-        patience = tuple(default if given[name] is None else given[name] for name, default in PATIENCE_S.items())
+        closed_s, idle_s = (
+            default if getattr(arguments, name) is None else getattr(arguments, name)
+            for name, default in OVER_AFTER_S.items()
+        )
+        patience = (closed_s, idle_s)
     separator = b"["
 
     def read(file: str) -> None:

@@ -39,7 +39,8 @@ def losses_by_number(verdicts: Sequence[Verdict], *, has_buffer: bool) -> tuple[
 
 def packets(timeline: Timeline) -> Ints:
     """Packets on the wire of each send: a super-segment is as many as it is cut into."""
-    return np.minimum(-(-(timeline.send_end - timeline.send_offset) // timeline.smss), MOST_AT_ONCE)
+    found: Ints = np.minimum(-(-(timeline.send_end - timeline.send_offset) // timeline.smss), MOST_AT_ONCE)
+    return found
 
 
 def _before(timelines: Sequence[Timeline]) -> list[Ints]:
