@@ -46,6 +46,11 @@ class _Package(ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 
+def __dir__() -> list[str]:
+    """What a notebook's completion offers: also what is brought only when it is asked for."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     # The command line starts without the core: each command brings what it needs.
     if name in _FROM_CAPTURE:

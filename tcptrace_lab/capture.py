@@ -47,6 +47,9 @@ def read(
     `detail` asks for the per-segment columns at once (True: of all connections); without it they are read when first
     looked at, in a second pass over the file. "first" keeps what the main sender's timeline of the first connection is
     made of.
+
+    CaptureError where it cannot be read (a cut file can: `truncated` says where); ValueError for an unknown backend, or
+    a source that is neither a path nor a binary file.
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
@@ -304,7 +307,7 @@ class Connection:
     def reconstruct(self, *, direction: int | None = None) -> Reconstruction:
         """Windows, phases, losses and cycles of one direction (0: client to server; default: the one with more data).
 
-        Times in nanoseconds since the epoch, windows in bytes.
+        Times in nanoseconds since the epoch, windows in bytes; ValueError where there is no such direction.
         """
         from tcptrace_lab import face
 

@@ -10,6 +10,7 @@ Inner modules may move; these names do not.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -116,7 +117,12 @@ def verdict(connection: Connection) -> Verdict:
 
 
 def reconstruct(connection: Connection, *, direction: int | None = None) -> Reconstruction:
-    """Windows, phases, losses and cycles of one direction (0: the client's), by default the one with more data."""
+    """Windows, phases, losses and cycles of one direction (0: the client's), by default the one with more data.
+
+    ValueError where `direction` is neither 0 nor 1.
+    """
+    if direction not in (None, 0, 1):
+        raise ValueError(f"direction {direction!r}: must be 0 (client to server) or 1 (server to client)")
     from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.reconstruct.sender import sender
 
@@ -124,7 +130,12 @@ def reconstruct(connection: Connection, *, direction: int | None = None) -> Reco
 
 
 def plot(connection: Connection, *, start_s: float | None = None, end_s: float | None = None) -> Figure:
-    """Time-sequence graph, window and round trip, between two times in seconds from the first packet."""
+    """Time-sequence graph, window and round trip, between two times in seconds from the first packet.
+
+    ValueError where these are not 0 <= start_s < end_s, both finite.
+    """
+    if not 0 <= (start_s or 0.0) < (math.inf if end_s is None else end_s) or math.inf in (start_s, end_s):
+        raise ValueError(f"start_s {start_s}, end_s {end_s}: must be 0 <= start_s < end_s, both finite")
     from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.reconstruct.sender import sender
     from tcptrace_lab.report.connection_figure import connection_figure

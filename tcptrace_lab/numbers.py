@@ -42,6 +42,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def end(address: str, port: int) -> str:
+    """One end of a connection; an IPv6 address before a port stands in brackets (RFC 5952 section 6)."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 def _scaled(value: float) -> str:
     for prefix in PREFIXES:
         # What would be written as 1000 is 1 of the next.

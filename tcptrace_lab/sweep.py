@@ -28,6 +28,9 @@ TEXT_COLUMNS = ("run", "slow_starts_per_cycle", "drops_per_node")
 # Rows reach the disk at most this long after their run ended: what a power cut can cost.
 FLUSH_S = 2.0
 
+# All are held, with their scenarios, before the first is run: some kilobytes each.
+MOST_RUNS = 100_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Over:
@@ -121,6 +124,9 @@ class _Keeper:
 
 def combinations(table: Mapping[str, object], overs: Sequence[Over]) -> Iterator[tuple[dict[str, object], Scenario]]:
     """Every combination of values, the last key varying fastest, with its scenario."""
+    runs = math.prod(len(one.values) for one in overs)
+    if runs > MOST_RUNS:
+        raise ScenarioError(f"--over: {runs} combinations; a sweep has {MOST_RUNS} runs at most")
     for values in itertools.product(*(one.values for one in overs)):
         keys = dict(zip((one.key for one in overs), values, strict=True))
         changed: Mapping[str, object] = table
@@ -157,6 +163,8 @@ def _values(key: str, text: str) -> Iterator[object]:
         raise ScenarioError(f"--over {key}={text}: must be START:STOP or START:STOP:STEP with a step other than 0")
     # Half a step of tolerance in 1e9: 0:1:0.1 ends at 1, whatever the sum of tenths is in binary.
     count = math.floor((stop - start) / step + 1e-9) + 1
+    if count > MOST_RUNS:
+        raise ScenarioError(f"--over {key}={text}: {count} values; a sweep has {MOST_RUNS} runs at most")
     for i in range(max(count, 0)):
         yield start + i * step
 

@@ -56,6 +56,19 @@ def test_json_goes_to_standard_output_and_the_table_to_its_file(
     assert out.read_text().startswith("file,id,client,")
 
 
+@pytest.mark.parametrize("command", ["classify", "reconstruct"])
+def test_standard_input_has_one_name_and_an_ipv6_end_its_brackets(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """RFC 5952 section 6, in every command."""
+    with (CAPTURES / "cubic_v6_two_nodes.receiver.pcap.gz").open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        assert main([command, "-"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("standard input")
+    assert "[fd09:2::1]:5001" in told
+
+
 def test_version_names_the_build(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as done:
         main(["--version"])

@@ -49,6 +49,19 @@ def test_a_connection_answers_by_itself() -> None:
         tcptrace_lab.classify(connection.capture, connection=7)
 
 
+def test_what_a_connection_cannot_mean_is_a_value_error() -> None:
+    connection = tcptrace_lab.read(ROOT / "captures" / "short_reno.pcap.gz")[0]
+    with pytest.raises(ValueError, match="must be 0"):
+        connection.reconstruct(direction=2)
+    for start_s, end_s in ((5.0, 1.0), (None, float("inf")), (float("nan"), None), (-1.0, None)):
+        with pytest.raises(ValueError, match="0 <= start_s < end_s"):
+            connection.plot(start_s=start_s, end_s=end_s)
+
+
+def test_completion_knows_every_name_of_the_package() -> None:
+    assert set(tcptrace_lab.__all__) <= set(dir(tcptrace_lab))
+
+
 def test_what_a_notebook_shows_of_an_answer_is_a_line() -> None:
     """No page of arrays."""
     connection = tcptrace_lab.read(ROOT / "captures" / "reno_timeout.pcap.gz")[0]

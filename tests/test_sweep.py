@@ -46,10 +46,16 @@ def test_a_tenth_ends_where_it_should():
     assert len(over("k=0:1:0.1").values) == 11
 
 
-@pytest.mark.parametrize("text", ["k", "k=", "=3", "k=1:", "k=a:b", "k=5:1", "k=1:2:0", "k=1:2:3:4", "k=1:inf"])
+@pytest.mark.parametrize("text", ["k", "k=", "=3", "k=1:", "k=a:b", "k=5:1", "k=1:2:0", "k=1:2:3:4", "k=1:1e9"])
 def test_what_is_no_range_is_refused(text):
     with pytest.raises(ScenarioError, match="--over"):
         over(text)
+
+
+def test_more_runs_than_can_be_held_are_refused_before_the_first(short):
+    ranges = [over(f"path.nodes.0.{key}=1:1000") for key in ("buffer", "delay_s")]
+    with pytest.raises(ScenarioError, match="1000000 combinations"):
+        sweep(short, ranges)
 
 
 def test_a_row_is_the_summary_of_its_run(short):

@@ -79,6 +79,15 @@ def test_many_verdicts_keep_number_sender_and_regime(columns: int) -> None:
     assert all(len(line.rstrip()) <= columns for line in lines)
 
 
+def test_a_pipe_gets_every_sentence_whole() -> None:
+    files = [str(CAPTURES / f"{name}.pcap.gz") for name in ("reno_10M", "two_reno", "short_reno", "reno_rwnd")]
+    here = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    words = [sys.executable, "-m", "tcptrace_lab", "classify", *files]
+    told = subprocess.run(words, capture_output=True, text=True, check=True, env=here).stdout
+    assert "99% of what Reno's law allows" in told
+    assert "…" not in told
+
+
 def test_a_pager_is_started_when_asked_for_and_only_then() -> None:
     """Also for a table longer than the terminal."""
     asked, not_asked = (

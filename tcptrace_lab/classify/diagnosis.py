@@ -173,7 +173,11 @@ def _is_busy(seen: Reconstruction, path: PathEstimate) -> bool:
         return False
     # A round trip at a time: slower ones have their bursts spread by then.
     step_ns = max(seen.typical_rtt_ns, int(FEW_SEGMENTS / rate.value * 1e9))
-    edges = np.arange(int(timeline.start_ns), int(timeline.ack_ns[-1]) + 1, step_ns)
+    begin_ns, end_ns = int(timeline.start_ns), int(timeline.ack_ns[-1])
+    if len(timeline.ack_ns) < MAJORITY * ((end_ns - begin_ns) // step_ns):
+        # Each that is full has an ACK; a connection may be idle for days of many short round trips.
+        return False
+    edges = np.arange(begin_ns, end_ns + 1, step_ns)
     through = np.diff(timeline.una_after(_core.places(timeline.ack_ns, edges, or_equal=True))) / timeline.smss
     is_full = through >= FULL_SHARE * rate.value * step_ns / 1e9
     return len(is_full) > 1 and float(is_full.mean()) >= MAJORITY

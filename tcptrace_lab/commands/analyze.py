@@ -44,6 +44,8 @@ PATIENCE_S = 2.0
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".json")
 # Connections turned into a table at a time: what is written needs no more memory than this many.
 ROWS = 20_000
+# --json-lines: a connection is over so long after its end, or after so long a silence.
+OVER_AFTER_S = {"closed": 120.0, "idle": 3600.0}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,12 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json-lines", action="store_true", help="a JSON object a line for each connection, as soon as it is over"
     )
-    parser.add_argument(
-        "--closed", type=float, default=120.0, metavar="S", help="with --json-lines: over S s after its end (120)"
-    )
-    parser.add_argument(
-        "--idle", type=float, default=3600.0, metavar="S", help="with --json-lines: over after S s of silence (3600)"
-    )
+    parser.add_argument("--closed", type=float, metavar="S", help="with --json-lines: over S s after its end (120)")
+    parser.add_argument("--idle", type=float, metavar="S", help="with --json-lines: over after S s of silence (3600)")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the whole table: .csv, .csv.gz, .parquet or .json"
     )
@@ -78,9 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
         check_output(output)
     if arguments.filter is not None:
         _core.check_filter(arguments.filter)
-    for name in ("closed", "idle"):
-        if getattr(arguments, name) < 0:
-            raise LabError(f"--{name} {getattr(arguments, name):g}: must be 0 or more")
+    if arguments.json and arguments.json_lines:
+        raise LabError("--json and --json-lines: one of them")
+    for name in OVER_AFTER_S:
+        given = getattr(arguments, name)
+        if given is not None and not arguments.json_lines:
+            raise LabError(f"--{name}: only with --json-lines")
+        if given is not None and not given >= 0:
+            raise LabError(f"--{name} {given:g}: must be 0 or more")
     files = captures(arguments.files)
     if output is not None and not output.endswith(".json"):
         status = _write(files, arguments.filter, output)
@@ -129,7 +132,13 @@ class _Text:
 
 def _as_json(files: list[str], arguments: argparse.Namespace, out: BinaryIO | _Text) -> int:
     """Written by the core: nothing else is imported, so that a script that calls this often waits little."""
-    patience = (arguments.closed, arguments.idle) if arguments.json_lines else None
+    patience = None
+    if arguments.json_lines:
+        closed_s, idle_s = (
+            default if getattr(arguments, name) is None else getattr(arguments, name)
+            for name, default in OVER_AFTER_S.items()
+        )
+        patience = (closed_s, idle_s)
     separator = b"["
 
     def read(file: str) -> None:
@@ -288,8 +297,8 @@ def _cells(row: Any, *, utc: bool) -> tuple[str, ...]:
     return (
         str(row.id),
         started(row.start_ns, utc=utc),
-        _end(row.client, row.client_port),
-        _end(row.server, row.port),
+        numbers.end(row.client, row.client_port),
+        numbers.end(row.server, row.port),
         numbers.seconds(row.duration_ns / 1e9),
         str(row.packets),
         str(row.unique_bytes_client),
@@ -302,11 +311,6 @@ def _cells(row: Any, *, utc: bool) -> tuple[str, ...]:
         row.end if row.from_start else f"{row.end}, joined late",
         row.vantage.replace("unknown", numbers.UNKNOWN),
     )
-
-
-def _end(address: str, port: int) -> str:
-    """RFC 5952 section 6: an IPv6 address before a port stands in brackets."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def started(start_ns: int, *, utc: bool) -> str:

@@ -7,12 +7,15 @@ $ tcptrace-lab plot captures/tahoe_small_buffer.pcap.gz --from 33 --to 40 -o sec
 from __future__ import annotations
 
 import argparse
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf")
+# A picture of 11 inches is then 200 MB while it is drawn; renderers refuse 65,536 points a side.
+MOST_DPI = 600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Draw, and write the picture whole or not at all."""
+    from tcptrace_lab.errors import LabError
     from tcptrace_lab.whole_files import replacing
 
     check_picture(arguments.output)
+    if not 1 <= arguments.dpi <= MOST_DPI:
+        raise LabError(f"--dpi {arguments.dpi}: must be 1 to {MOST_DPI}")
     # Rendering takes 50 MB: what was drawn from is no longer held.
     figure = _figure(arguments)
     with replacing(arguments.output) as temporary:
@@ -44,18 +50,18 @@ def _figure(arguments: argparse.Namespace) -> Figure:
     from tcptrace_lab.commands.reconstruct import chosen
     from tcptrace_lab.errors import LabError
 
-    _, who = chosen(arguments.capture, arguments.connection)
+    capture, who = chosen(arguments.capture, arguments.connection)
     seen = replayed(who)
     if not len(seen.timeline.send_ns):
-        raise LabError(f"{arguments.capture}: connection {who.connection} has no data segment to draw")
+        raise LabError(f"{capture.name}: connection {who.connection} has no data segment to draw")
     whole = seen.timeline.seconds(seen.timeline.end_ns)
     start, end = arguments.start_s or 0.0, arguments.end_s if arguments.end_s is not None else whole
     is_part = arguments.start_s is not None or arguments.end_s is not None
-    if is_part and not (0 <= start < end and start < whole):
+    if is_part and not (0 <= start < end < math.inf and start < whole):
         raise LabError(
             f"--from {start:g} --to {end:g}: must be 0 <= from < to, within the connection (it lasts {whole:.3f} s)"
         )
-    title = f"{arguments.capture.rpartition('/')[2]}, connection {who.connection}"
+    title = f"{capture.name.rpartition('/')[2]}, connection {who.connection}"
     # matplotlib takes 40 MB: not beside what is needed only until the timeline stands.
     from tcptrace_lab.report.connection_figure import connection_figure
 

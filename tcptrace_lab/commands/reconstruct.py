@@ -76,12 +76,12 @@ def run(arguments: argparse.Namespace) -> int:
     table = arguments.table or ("windows" if arguments.output else "phases")
     if table in refused and (arguments.output or not arguments.json):
         # What classify does not claim is no table either: the capture answers "no".
-        print(f"{arguments.capture} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
+        print(f"{capture.name} connection {who.connection}: no {table}: {refused[table]}", file=sys.stderr)
         return 1
     # Only what was lost asks for the path.
     causes_of = cache(lambda: causes(seen, path_of(seen, who, beside=partial(Neighbours(capture).of, who)), who))
     if not arguments.output and not arguments.json:
-        _print(arguments.capture, who, seen, causes_of, table)
+        _print(capture.name, who, seen, causes_of, table)
         return 0
     if arguments.output:
         frame = with_causes(seen, causes_of()) if table == "losses" else seen.tables([table])[table]
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             # Worked out while nothing else is held: the path's reading and the replay are each as large as the capture.
             causes_of()
         tables = {name: _columns(seen, causes_of, name) for name in TABLES if name not in refused}
-        _print_json(arguments.capture, who, tables, refused)
+        _print_json(capture.name, who, tables, refused)
     return 0
 
 
@@ -104,10 +104,10 @@ def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
     capture = opened(file)
     volumes = capture.columns["bytes"]
     if not len(volumes) or not int(volumes.max()):
-        raise LabError(f"{file}: no connection carries data")
+        raise LabError(f"{capture.name}: no connection carries data")
     number = int(volumes.argmax()) if connection is None else connection
     if not 0 <= number < len(volumes):
-        raise LabError(f"{file}: no connection {number}; it has {len(volumes)}")
+        raise LabError(f"{capture.name}: no connection {number}; it has {len(volumes)}")
     return capture, sender(capture[number])
 
 

@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         *("--sender",), choices=("kernel", "own"), default="kernel", help="own: the simulator's, for what no kernel has"
     )
-    parser.add_argument("--snaplen", type=int, default=128, metavar="N", help="bytes kept of each packet (128)")
+    parser.add_argument(
+        *("--snaplen",), type=int, metavar="N", help="bytes kept of each packet (default: every header fits)"
+    )
     parser.add_argument(
         *("--attempts",),
         type=int,
@@ -65,10 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Record, and say what was recorded."""
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.scenario_file import load
-    from tcptrace_lab.testbed import record
+    from tcptrace_lab.testbed.record import SNAPLEN, record
 
-    if arguments.snaplen < 60:
-        raise LabError(f"--snaplen {arguments.snaplen}: must be >= 60 (IP and TCP headers)")
+    snaplen = SNAPLEN if arguments.snaplen is None else arguments.snaplen
+    if snaplen < 60:
+        raise LabError(f"--snaplen {snaplen}: must be >= 60 (IP and TCP headers)")
     if arguments.attempts < 1:
         raise LabError(f"--attempts {arguments.attempts}: must be >= 1")
     scenario = load(arguments.scenario, overrides=arguments.overrides)
@@ -77,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         scenario,
         output=output,
         sender=arguments.sender,
-        snaplen=arguments.snaplen,
+        snaplen=snaplen,
         attempts=arguments.attempts,
     )
     print(recording.description.read_text() if arguments.json else recording.summary(), end="")

@@ -114,6 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
                 "--interface: sends the packets as recorded, not with --through, --as-found, --control, --watch"
             )
         return _on_the_wire(arguments)
+    if arguments.watch and (arguments.through or arguments.as_found or arguments.control):
+        raise LabError("--watch: shows the packets as recorded, not with --through, --as-found, --control")
     if arguments.watch or arguments.step or arguments.speed or arguments.until:
         return _watch(arguments)
     if arguments.as_found or arguments.control:

@@ -45,10 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.output:
         check_table(arguments.output)
-    _, who = chosen(arguments.capture, arguments.connection)
+    capture, who = chosen(arguments.capture, arguments.connection)
     truth = read_truth(arguments.truth, port=int(who.sender.rpartition(":")[2]))
     result = score(replayed(who), truth, first_sequence=who.first_sequence)
-    head = {"file": arguments.capture, "truth": arguments.truth, "connection": who.connection}
+    head = {"file": capture.name, "truth": arguments.truth, "connection": who.connection}
     answer = {**head, **result.as_dict()}
     if arguments.output:
         write_answer(answer, flat([answer]), arguments.output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -201,7 +202,8 @@ def _unanswered_ns(segments: Any, acks: Any, passed: Ints, times: tuple[Ints, In
     sent_ns, heard_ns = times
     if not len(sent_ns) or not len(heard_ns):
         return 0
-    patience = TIMER_NS + TIMER_ROUNDS * rtt_ns
+    # Stamps may be years apart.
+    patience = min(TIMER_NS + TIMER_ROUNDS * rtt_ns, sys.maxsize)
     behind = _behind_last_ns(segments, acks, passed, times)
     if not _core.is_left_later(sent_ns, heard_ns, passed, patience):
         return behind

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.numbers import end
 from tcptrace_lab.reconstruct.away.arrivals import IS_COPY, Beside, arrivals, reached
 from tcptrace_lab.reconstruct.away.echoes import leaves_at_once, without_gaps
 from tcptrace_lab.reconstruct.away.others import MANY_CONNECTIONS, numbers_alone, shares_path
@@ -144,7 +145,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     if direction is None:
         direction = int(row["unique_bytes_server"] > row["unique_bytes_client"])
     side, other = SIDES[direction], SIDES[1 - direction]
-    names = {"client": f"{row['client']}:{row['client_port']}", "server": f"{row['server']}:{row['port']}"}
+    names = {"client": end(row["client"], row["client_port"]), "server": end(row["server"], row["port"])}
     rtt = float(row["handshake_rtt_ns"])
     segments, acks = _rows(connection, direction)
     tap, sent_ns, heard_ns = look((segments, acks), row, direction)

@@ -10,6 +10,9 @@ from tcptrace_lab.classify.path.causes import causes, with_causes
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
+# No host sends more at once (Linux's BIG TCP: 512 kB): what is longer is a gap that a broken sequence number claims.
+MOST_AT_ONCE = 1000
+
 
 def losses_by_number(verdicts: Sequence[Verdict], *, has_buffer: bool) -> tuple[int, ...]:
     """Lost data packets, by number from 1 among those that the node served; with a buffer those that it did not drop.
@@ -28,7 +31,7 @@ def losses_by_number(verdicts: Sequence[Verdict], *, has_buffer: bool) -> tuple[
             first = int(before[at]) + max(offset - int(timeline.send_offset[at]), 0) // timeline.smss + 1
             # Where the queue is known, what speaks for nothing else will overflow it, or be CoDel's, again.
             of_kind = overflowed if has_buffer and cause != "random" else lost
-            of_kind += range(first, first + max(round(length / timeline.smss), 1))
+            of_kind += range(first, first + min(max(round(length / timeline.smss), 1), MOST_AT_ONCE))
     numbers = np.unique(np.array(lost, dtype=np.int64))
     refused = np.searchsorted(np.unique(np.array(overflowed, dtype=np.int64)), numbers, side="left")
     return tuple(int(number) for number in np.unique(np.maximum(numbers - refused, 1)))
@@ -36,7 +39,8 @@ def losses_by_number(verdicts: Sequence[Verdict], *, has_buffer: bool) -> tuple[
 
 def packets(timeline: Timeline) -> Ints:
     """Packets on the wire of each send: a super-segment is as many as it is cut into."""
-    return -(-(timeline.send_end - timeline.send_offset) // timeline.smss)
+    found: Ints = np.minimum(-(-(timeline.send_end - timeline.send_offset) // timeline.smss), MOST_AT_ONCE)
+    return found
 
 
 def _before(timelines: Sequence[Timeline]) -> list[Ints]:

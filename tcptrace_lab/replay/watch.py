@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tcptrace_lab import _core
 from tcptrace_lab.capture import Capture
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.numbers import end
 
 if TYPE_CHECKING:
     from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -122,7 +123,7 @@ class Watch:
             return None
         connection = Capture(recent)[0]
         known = connection.summary
-        ends = [_end(known["client"], known["client_port"]), _end(known["server"], known["port"])]
+        ends = [end(known["client"], known["client_port"]), end(known["server"], known["port"])]
         direction = ends.index(row["sender"])
         if connection.flows[direction].segments.empty or not known["timestamps"]:
             # Without timestamps what was dropped would be taken for lost.
@@ -209,10 +210,6 @@ class Watch:
             self.speed = None if self.speed is None else self.speed * factor
         elif command == "next":
             self.chosen += 1
-
-
-def _end(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
 def _observed(found: Reconstruction, before: Seen | None) -> Seen | None:

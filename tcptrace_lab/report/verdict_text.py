@@ -102,7 +102,7 @@ def _figure(cell: float | str | None) -> str:
 
 def print_lines(lines: Sequence[Line]) -> None:
     """A line each."""
-    console = terminal.console()
+    console = terminal.console(width=terminal.UNBOUNDED)
     if not lines:
         console.print("no connection carries data")
         return
@@ -112,7 +112,7 @@ def print_lines(lines: Sequence[Line]) -> None:
     widths = {"no": len(str(len(lines))) + 1, "sender": longest, "regime": len("undecided")}
     for name in (*(["file"] if several else []), *widths, "per cycle"):
         table.add_column(name, no_wrap=True, min_width=widths.get(name), justify="right" if name == "no" else "left")
-    # What is left of the line: -o and --json have it in full, and the reasons.
+    # What is left of a terminal's line; in a pipe, -o and --json in full.
     table.add_column("in a sentence", no_wrap=True, ratio=1)
     for line in lines:
         table.add_row(
@@ -183,7 +183,7 @@ def _cycles(verdict: Verdict) -> Table:
         )
     left = len(verdict.slow_starts.cycles) - SHOWN_CYCLES
     if left > 0:
-        table.add_row(f"+ {left}")
+        table.add_row(f"{left} more")
     return table
 
 

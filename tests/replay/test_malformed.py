@@ -15,6 +15,7 @@ from tcptrace_lab import read
 from tcptrace_lab.cli import main
 from tcptrace_lab.errors import CaptureError
 from tcptrace_lab.replay.as_found import as_found
+from tcptrace_lab.replay.by_number import packets
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again
 from tcptrace_lab.replay.watch import NEVER_NS, watch_files
 from tcptrace_lab.scenario import ApplicationSpec
@@ -90,6 +91,14 @@ def test_a_malformed_file_ends_in_a_result_or_one_line(name: str, capsys: pytest
     path = str(shared("captures", "public", "malformed", name))
     for use in (USES[0], USES[2], USES[4]):
         answers(["replay", path, *use], capsys)
+
+
+def test_a_gap_that_a_broken_number_claims_is_no_million_packets() -> None:
+    """Neither work nor losses to repeat follow from bytes that nobody captured."""
+    timeline = read(CAPTURES / "short_reno.pcap.gz")[0].reconstruct().timeline
+    claimed = replace(timeline, send_end=timeline.send_offset + (1 << 40))
+    assert packets(claimed).max() <= 1000
+    assert packets(timeline).tolist() == [1] * len(timeline.send_ns)
 
 
 def test_work_beyond_a_multiple_of_what_was_captured_is_cut_and_said() -> None:

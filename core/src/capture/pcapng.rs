@@ -21,6 +21,11 @@ const MAX_BLOCK: usize = 16 << 20;
 /// More interfaces than any machine has; keeps a hostile file from filling memory.
 const MAX_INTERFACES: usize = 1 << 16;
 
+/// What a pcap's 32 bits of seconds can hold, and so much before 1970 that no two stamps are 2^62 ns apart: nor do
+/// differences of differences leave 64 bits. A stamp beyond (a damaged file's) stays at the last one that fits.
+const LATEST_NS: i64 = (1 << 32) * 1_000_000_000;
+const EARLIEST_NS: i64 = LATEST_NS - (1 << 62) + 1;
+
 /// How an interface's ticks become nanoseconds (if_tsresol, if_tsoffset).
 #[derive(Clone, Copy)]
 struct Clock {
@@ -312,10 +317,10 @@ impl Clock {
             Some(elapsed) => u128::from(elapsed),
             None => u128::from(ticks) * 1_000_000_000 / self.ticks_per_second,
         };
-        // A time beyond the year 2262 stays at the last one that fits.
         i64::try_from(elapsed)
             .unwrap_or(i64::MAX)
             .saturating_add(self.offset_ns)
+            .clamp(EARLIEST_NS, LATEST_NS)
     }
 }
 

@@ -262,7 +262,9 @@ impl Connection {
     /// SYN to the ACK of the SYN-ACK: a round trip of the whole path, wherever the tap is.
     pub fn handshake_rtt(&self) -> Option<i64> {
         let [client, server] = self.client_and_server();
-        Some(client.counts.handshake_rtt? + server.counts.handshake_rtt?)
+        let (out, back) = (client.counts.handshake_rtt?, server.counts.handshake_rtt?);
+        // Stamps may be anything.
+        Some(out.saturating_add(back))
     }
 
     /// Errs towards `Middle`: a host that answers slowly looks like a path.
@@ -273,10 +275,10 @@ impl Connection {
         match (client, server) {
             (Some(to_server), Some(to_client)) => {
                 // A host answers its own tap within a small part of the round trip.
-                let whole = to_server + to_client;
-                if to_client * 10 <= whole {
+                let part = to_server.saturating_add(to_client).div_euclid(10);
+                if to_client <= part {
                     Vantage::Client
-                } else if to_server * 10 <= whole {
+                } else if to_server <= part {
                     Vantage::Server
                 } else {
                     Vantage::Middle

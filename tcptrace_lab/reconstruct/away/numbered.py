@@ -48,101 +48,130 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             missing = _missing(whole, seen, arrived)
         _place_by_number(whole, seen, arrived, missing, turn_ns)
     gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
-    lost, filled = holes(whole)
     if not len(gaps):
         return whole
-    arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
-    ends = np.unique(whole.end[arrived])
-    below = reached(whole.offset, whole.end)
-    goes_back = (whole.offset < below) & (whole.row >= 0)
-    again = np.flatnonzero(goes_back)
-    goes_back[filled[filled < NEVER]] = False
-    # The holes in order of what fills them, and of each how often it was sent again, and when last.
-    in_order = np.argsort(filled, kind="stable")
-    filled_ns = np.where(filled < NEVER, seen.time_ns[whole.row[np.minimum(filled, len(whole.row) - 1)]], 0)
-    tried, tried_ns = np.zeros(len(lost), dtype=np.int32), np.full(len(lost), -NEVER)
-    places: list[int] = []
-    found: list[tuple[int, int]] = []
-    least_ns = turn_ns - min(BURST_NS, int(turn_ns * MINORITY))
-    # The end of what is known to have been sent and lost above all that had arrived.
-    tail = 0
+    between = _Between(whole, seen, arrived, smss, turn_ns)
     for gap in gaps.tolist():
-        place, wanted = int(arrived[gap + 1]), int(missing[gap])
-        behind = int(arrived[gap]) + 1
-        begin = int(whole.end[behind - 1])
-        fits = begin + wanted * smss == whole.offset[behind]
-        if (goes_back[behind - 1] or (goes_back[behind] and fits)) and begin + wanted * smss <= below[behind]:
-            places += [behind] * wanted
-            found += [(left, left + smss) for left in range(begin, begin + wanted * smss, smss)]
-            continue
-        # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
-        begun = int(np.searchsorted(lost, place, side="left"))
-        first = max(begun - MOST_HOLES, 0)
-        # Nor are those open that left first where the numbers are missing.
-        may_be = (filled[first:begun] > place) & (filled[first:begun] < NEVER) & (lost[first:begun] < behind)
-        if begun and lost[begun - 1] >= behind and goes_back[place]:
-            # What left next, by its number, was lost with it: it left before them, and is what comes now.
-            places.append(behind)
-            found.append((int(whole.offset[place]), int(whole.end[place])))
-            wanted -= 1
-        # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
-        now_ns = int(seen.time_ns[whole.row[place]])
-        unfilled = np.flatnonzero(may_be) + first
-        unfilled = unfilled[filled_ns[unfilled] - now_ns >= least_ns]
-        is_sent = tried_ns[unfilled] > now_ns - least_ns
-        if len(unfilled) and is_sent.all():
-            # All that is asked for was sent again a moment before.
-            continue
-        unfilled = unfilled[~is_sent]
-        top = max(int(below[place]), tail)
-        if not len(unfilled):
-            # The end of what was sent then, which a timer, a probe or the end of the recovery sent again.
-            shown_ns = seen.time_ns[whole.row[arrived[gap]]]
-            ends_of = np.searchsorted(filled, [place, place + 1], sorter=in_order)
-            is_first = (
-                whole.offset[place] == top
-                or seen.time_ns[whole.row[place]] - shown_ns < turn_ns
-                or _is_first_copy(whole, seen, lost[in_order[slice(*ends_of)]], place, turn_ns)
-            )
-            asked = np.searchsorted(seen.beside.asked_ns, [shown_ns, seen.time_ns[whole.row[place]]])
-            # What answers the other side's data may have been an ACK of it.
-            is_tail = is_first and asked[0] == asked[1] and _comes_later(whole, seen, int(arrived[gap]), top, turn_ns)
-            pieces = _following(ends, top, wanted, smss) if is_tail else []
-            if pieces:
-                places += [place] * wanted
-                found += pieces
-                tail = pieces[-1][1]
-            continue
-        if _answers(seen, int(whole.row[place]), turn_ns):
-            continue
-        before = int(np.searchsorted(again, place, side="left"))
-        is_before = before == 0 or again[before - 1] < lost[unfilled[0]]
-        offsets = whole.offset[lost[unfilled]]
-        is_below = offsets < (whole.offset[place] if whole.offset[place] < below[place] else 0)
-        if is_before and _comes_later(whole, seen, place, top, turn_ns):
-            # Holes below the one that is filled here had been sent again before it (RFC 6675 NextSeg): lost twice.
-            sent_again = unfilled[is_below][:wanted]
-            pieces = _following(ends, top, wanted - len(sent_again), smss)
-        elif is_before and _is_lowest(whole, seen, lost[unfilled[0]], (int(arrived[gap]), place), turn_ns):
-            # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
-            pieces, sent_again = [], unfilled[:0]
-        else:
-            # A pass over the holes goes upwards: first those between what came before and after, then where it began.
-            is_apart = ~(is_below & (offsets >= begin))
-            pieces, sent_again = [], unfilled[np.lexsort((tried[unfilled], is_apart))[:wanted]]
-        copies = lost[sent_again]
-        pieces += list(zip(whole.offset[copies].tolist(), whole.end[copies].tolist(), strict=True))
-        tried[sent_again] += 1
-        tried_ns[sent_again] = now_ns
-        places += [place] * len(pieces)
-        found += pieces
-    table = np.array(found, dtype=np.int64).reshape(-1, 2)
+        between.tell(gap, int(missing[gap]))
+    places, table = between.places, np.array(between.found, dtype=np.int64).reshape(-1, 2)
     return Sends(
         unplaced=int(missing[gaps].sum()) - len(places),
         row=np.insert(whole.row, places, -1),
         offset=np.insert(whole.offset, places, table[:, 0]),
         end=np.insert(whole.end, places, table[:, 1]),
     )
+
+
+class _Between:
+    """What left between two arrivals, as far as it can be told: gap by gap, in their order."""
+
+    def __init__(self, whole: Sends, seen: Arrivals, arrived: Places, smss: int, turn_ns: int) -> None:
+        self.whole, self.seen, self.arrived = whole, seen, arrived
+        self.smss, self.turn_ns = smss, turn_ns
+        self.lost, self.filled = lost, filled = holes(whole)
+        self.ends = np.unique(whole.end[arrived])
+        self.below = reached(whole.offset, whole.end)
+        self.goes_back = (whole.offset < self.below) & (whole.row >= 0)
+        self.again = np.flatnonzero(self.goes_back)
+        self.goes_back[filled[filled < NEVER]] = False
+        # The holes in order of what fills them, and of each how often it was sent again, and when last.
+        self.in_order = np.argsort(filled, kind="stable")
+        self.filled_ns = np.where(filled < NEVER, seen.time_ns[whole.row[np.minimum(filled, len(whole.row) - 1)]], 0)
+        self.tried, self.tried_ns = np.zeros(len(lost), dtype=np.int32), np.full(len(lost), -NEVER)
+        self.least_ns = turn_ns - min(BURST_NS, int(turn_ns * MINORITY))
+        # The end of what is known to have been sent and lost above all that had arrived.
+        self.tail = 0
+        # Of each segment put back before which send it stands, and its bytes.
+        self.places: list[int] = []
+        self.found: list[tuple[int, int]] = []
+
+    def tell(self, gap: int, wanted: int) -> None:
+        """So many that are missing between an arrival and the next."""
+        whole, place, behind = self.whole, int(self.arrived[gap + 1]), int(self.arrived[gap]) + 1
+        begin = int(whole.end[behind - 1])
+        upto = begin + wanted * self.smss
+        goes_on = self.goes_back[behind - 1] or (self.goes_back[behind] and upto == whole.offset[behind])
+        if goes_on and upto <= self.below[behind]:
+            self._put(behind, [(left, left + self.smss) for left in range(begin, upto, self.smss)])
+            return
+        # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
+        begun = int(np.searchsorted(self.lost, place, side="left"))
+        if begun and self.lost[begun - 1] >= behind and self.goes_back[place]:
+            # What left next, by its number, was lost with it: it left before them, and is what comes now.
+            self._put(behind, [(int(whole.offset[place]), int(whole.end[place]))])
+            wanted -= 1
+        now_ns = int(self.seen.time_ns[whole.row[place]])
+        unfilled = self._open(begun, place, behind, now_ns)
+        is_sent = self.tried_ns[unfilled] > now_ns - self.least_ns
+        if len(unfilled) and is_sent.all():
+            # All that is asked for was sent again a moment before.
+            return
+        unfilled = unfilled[~is_sent]
+        if not len(unfilled):
+            pieces = self._of_tail(gap, wanted)
+            self._put(place, pieces)
+            self.tail = pieces[-1][1] if pieces else self.tail
+        elif not _answers(self.seen, int(whole.row[place]), self.turn_ns):
+            pieces, sent_again = self._sent_again(gap, unfilled, wanted)
+            copies = self.lost[sent_again]
+            self._put(place, pieces + list(zip(whole.offset[copies].tolist(), whole.end[copies].tolist(), strict=True)))
+            self.tried[sent_again] += 1
+            self.tried_ns[sent_again] = now_ns
+
+    def _put(self, place: int, pieces: list[tuple[int, int]]) -> None:
+        self.places += [place] * len(pieces)
+        self.found += pieces
+
+    def _open(self, begun: int, place: int, behind: int, now_ns: int) -> Ints:
+        """The holes that may have been sent again there."""
+        first = max(begun - MOST_HOLES, 0)
+        filled = self.filled[first:begun]
+        # Nor are those open that left first where the numbers are missing.
+        may_be = (filled > place) & (filled < NEVER) & (self.lost[first:begun] < behind)
+        # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
+        unfilled = np.flatnonzero(may_be) + first
+        found: Ints = unfilled[self.filled_ns[unfilled] - now_ns >= self.least_ns]
+        return found
+
+    def _top(self, place: int) -> int:
+        return max(int(self.below[place]), self.tail)
+
+    def _of_tail(self, gap: int, wanted: int) -> list[tuple[int, int]]:
+        """The end of what was sent then, which a timer, a probe or the end of the recovery sent again."""
+        whole, seen, turn_ns = self.whole, self.seen, self.turn_ns
+        before, place = int(self.arrived[gap]), int(self.arrived[gap + 1])
+        top = self._top(place)
+        shown_ns, now_ns = seen.time_ns[whole.row[before]], seen.time_ns[whole.row[place]]
+        ends_of = np.searchsorted(self.filled, [place, place + 1], sorter=self.in_order)
+        is_first = (
+            whole.offset[place] == top
+            or now_ns - shown_ns < turn_ns
+            or _is_first_copy(whole, seen, self.lost[self.in_order[slice(*ends_of)]], place, turn_ns)
+        )
+        asked = np.searchsorted(seen.beside.asked_ns, [shown_ns, now_ns])
+        # What answers the other side's data may have been an ACK of it.
+        is_tail = is_first and asked[0] == asked[1] and _comes_later(whole, seen, before, top, turn_ns)
+        return _following(self.ends, top, wanted, self.smss) if is_tail else []
+
+    def _sent_again(self, gap: int, unfilled: Ints, wanted: int) -> tuple[list[tuple[int, int]], Ints]:
+        """New data that left there, and which of the holes were sent again."""
+        whole, seen, turn_ns = self.whole, self.seen, self.turn_ns
+        before, place = int(self.arrived[gap]), int(self.arrived[gap + 1])
+        top, lowest = self._top(place), self.lost[unfilled[0]]
+        last = int(np.searchsorted(self.again, place, side="left"))
+        is_before = last == 0 or self.again[last - 1] < lowest
+        offsets = whole.offset[self.lost[unfilled]]
+        is_below = offsets < (whole.offset[place] if whole.offset[place] < self.below[place] else 0)
+        if is_before and _comes_later(whole, seen, place, top, turn_ns):
+            # Holes below the one that is filled here had been sent again before it (RFC 6675 NextSeg): lost twice.
+            sent_again = unfilled[is_below][:wanted]
+            return _following(self.ends, top, wanted - len(sent_again), self.smss), sent_again
+        if is_before and _is_lowest(whole, seen, lowest, (before, place), turn_ns):
+            # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
+            return [], unfilled[:0]
+        # A pass over the holes goes upwards: first those between what came before and after, then where it began.
+        is_apart = ~(is_below & (offsets >= whole.end[before]))
+        return [], unfilled[np.lexsort((self.tried[unfilled], is_apart))[:wanted]]
 
 
 def _answers(seen: Arrivals, row: int, turn_ns: int) -> bool:

@@ -9,6 +9,7 @@ Errs to "unknown": a wrong place is worse.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -115,7 +116,7 @@ def passing(timeline: Timeline, rows: Any, *, from_start: bool, resolution_ns: i
     fills = segments["cause"] == _core.CAUSES.index("lost_before_tap")
     kept = slice(0, None if fills.any() and not from_start else 0)
     return Passing(
-        echoes=_echoes(timeline, rows, _core.HOST_NS + 2 * resolution_ns),
+        echoes=_echoes(timeline, rows, min(_core.HOST_NS + 2 * resolution_ns, sys.maxsize)),
         fills=fills,
         filled_at=segments["offset"][fills],
         filled_ns=segments["time_ns"][fills],

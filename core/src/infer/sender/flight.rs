@@ -78,11 +78,10 @@ fn no_wider_on_duplicate(trace: &Trace, seen: &Sequence, ack: usize, flight: &mu
     if trace.has_sack || !seen.is_dup(ack) {
         return;
     }
-    let sends = |ack: usize| seen.sent_before(ack)..seen.sends_before_next_ack[ack] as usize;
     let has_released = seen
         .last_moved(ack + 1)
-        .is_some_and(|moved| !sends(moved).is_empty());
-    let own = sends(ack);
+        .is_some_and(|moved| !seen.released(moved).is_empty());
+    let own = seen.released(ack);
     let new = own.len() - seen.again_within(own.start, own.end).len();
     if has_released && new <= LIMITED_TRANSMIT_SEGMENTS.get() {
         flight[ack] = flight[ack].min(flight[ack - 1]);
@@ -91,8 +90,7 @@ fn no_wider_on_duplicate(trace: &Trace, seen: &Sequence, ack: usize, flight: &mu
 
 /// What duplicates had let go beyond the window: until it is acknowledged nothing is sent, and the window is no smaller.
 fn waits_for_rest(trace: &Trace, seen: &Sequence, ack: usize, flight: &mut [i64]) {
-    let is_silent = seen.sent_before(ack) == seen.sends_before_next_ack[ack] as usize;
-    if is_silent && !trace.has_sack {
+    if seen.released(ack).is_empty() && !trace.has_sack {
         flight[ack] = flight[ack].min(flight[ack - 1]);
     }
 }

@@ -320,12 +320,9 @@ fn silent_exits<'a>(known: SoFar<'a>, part: &Stretch) -> impl Iterator<Item = us
 /// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
 /// window allows.
 fn sends_at(trace: &Trace, seen: &Sequence, ack: usize) -> bool {
-    let (from, to) = (
-        seen.sends_before_next_ack[ack - 1] as usize,
-        seen.sends_before_next_ack[ack] as usize,
-    );
-    if trace.has_sack || from >= to {
-        return from < to;
+    let sends = seen.released(ack);
+    if trace.has_sack || sends.is_empty() {
+        return !sends.is_empty();
     }
-    seen.again_within(from, to).len() < to - from
+    seen.again_within(sends.start, sends.end).len() < sends.len()
 }

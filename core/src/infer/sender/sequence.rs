@@ -134,6 +134,11 @@ impl Sequence {
         last.map_or(self.sent_at_first, |last| self.sends_before_next_ack[last]) as usize
     }
 
+    /// The segments that left between an ACK and the next one: what it released is among them.
+    pub fn released(&self, ack: usize) -> std::ops::Range<usize> {
+        self.sent_before(ack)..self.sends_before_next_ack[ack] as usize
+    }
+
     /// The first send from one on that is new data; as many as there are where none is.
     pub fn next_new(&self, send: usize) -> usize {
         let first = self.again.partition_point(|&again| (again as usize) < send);

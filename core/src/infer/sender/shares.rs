@@ -83,14 +83,16 @@ pub fn shares(table: &Windows, known: SoFar<'_>, late: &[Written]) -> Option<([f
                 other => other,
             };
         }
-        spans[limit as usize] += span - pause;
-        spans[Limit::Application as usize] += pause;
-        starved += paused;
+        // Where stamps go back years, spans overlap for as long.
+        let add = |sum: &mut i64, span: i64| *sum = sum.saturating_add(span);
+        add(&mut spans[limit as usize], span - pause);
+        add(&mut spans[Limit::Application as usize], pause);
+        add(&mut starved, paused);
         if limit == Limit::Application && table.is_starved[after] {
-            starved += span - pause;
+            add(&mut starved, span - pause);
         }
     }
-    let total: i64 = spans.iter().sum();
+    let total = spans.iter().copied().fold(0, i64::saturating_add);
     let share = |span: i64| span as f64 / total as f64;
     (total > 0).then(|| (spans.map(share), share(starved)))
 }

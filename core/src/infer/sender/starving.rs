@@ -90,7 +90,7 @@ impl Starving {
         if now + trace.smss > trace.rwnd[ack] {
             self.closed = ack as isize;
         }
-        if seen.sends_before_next_ack[ack] as usize > seen.sent_before(ack) {
+        if !seen.released(ack).is_empty() {
             self.released = ack as isize;
         }
         let mut since = None;

@@ -293,7 +293,7 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
     let answered: Vec<usize> = rows
         .iter()
         .copied()
-        .filter(|&ack| seen.sends_before_next_ack[ack] > seen.sends_before_next_ack[ack - 1])
+        .filter(|&ack| !seen.released(ack).is_empty())
         .collect();
     if rows.len() < 2 {
         return false;
