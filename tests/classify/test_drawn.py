@@ -161,6 +161,15 @@ def test_what_an_untouched_capture_carries_is_right(seed: int, claim: str, tmp_p
     assert claim not in against_truth(found, verdict)
 
 
+def test_one_cut_of_a_window_that_the_receiver_hid_refutes_nobody(tmp_path: Path) -> None:
+    found = tapped(8989109, tmp_path)
+    assert found is not None
+    verdict = main_verdict(found.run.path, without=found.others)
+    assert verdict is not None
+    left = {each["name"] for each in verdict.as_dict()["sender_tcp"]["candidates"] if each["against"] is None}
+    assert left >= {"veno", "westwood"}
+
+
 @pytest.mark.parametrize("seed", [8400060, 8400103])
 def test_what_a_receivers_capture_shows_of_a_writer_is_right(seed: int, tmp_path: Path) -> None:
     """An ACK released a part of what it acknowledged, or nothing, and behind a pause more than it can have let go."""

@@ -244,9 +244,11 @@ def decide(
         return all_left(families, reason, confidence=share)
     best = families[0]
     behind = {id(each): 0.0 if sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families}
-    # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof.
-    fewest = FEWEST_CLEAR if disturbed or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
-    is_sure = disturbed <= int(is_holed)
+    # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof. Nor
+    # is it where the receiver held it back most of the time: its losses cut a window that had not been seen.
+    is_held = seen.limits.get("rwnd", 0.0) >= MAJORITY
+    fewest = FEWEST_CLEAR if disturbed or is_held or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
+    is_sure = disturbed <= int(is_holed) and not is_held
     no_chance = {id(each) for each in families if is_sure and is_no_chance(each, best, noise)}
     odds = {
         id(each): behind[id(each)] + (NO_CHANCE if id(each) in no_chance and not each.candidate.is_by_delay else 0.0)

@@ -141,12 +141,12 @@ def with_replay(
     left = [(each.candidate, each.initial_window, each.tape.handshake_ns) for each in identified.left]
     is_named = len(left) == 1 and identified.control is not None and is_followed(identified.left[0])
     columns = identified.left[0].tape.compared.heard.columns
-    told = {handshake_ns for *_, handshake_ns in left}
-    columns.keep_plain(told)
+    handshakes = {handshake_ns for *_, handshake_ns in left}
+    columns.keep_plain(handshakes)
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
-    tapes = {each: tape(seen, follows=True, columns=columns, handshake_rtt_ns=each) for each in told}
+    tapes = {each: tape(seen, follows=True, columns=columns, handshake_rtt_ns=each) for each in handshakes}
     players = [_Player(candidate, first, tapes[handshake_ns]) for candidate, first, handshake_ns in left]
     acks, settled = _acks(seen, shown), ~_backs_off(seen, shown)
     if is_named:

@@ -42,10 +42,9 @@ def _hangs_on(acks: Ints, each: Replay) -> Bools:
     """Which pieces: up to the next cut, which goes by the delay before it; where rounds are counted, which a loss does
     not forget, up to the one behind."""
     pieces, stretches = each.tape.compared.pieces, each.tape.compared.heard.seen.stretches
-    is_cut = pieces.places_of["reduction"]
-    found: Bools = np.zeros(len(pieces), dtype=bool)
-    for ack in acks.tolist():
-        own = sum(part.first <= ack for part in stretches) - 1
-        behind = pieces.stretch - own
-        found |= (pieces.ack >= ack) & ((behind < 1) | ((behind == 1) & (is_cut | each.candidate.counts_rounds)))
+    own = np.searchsorted([part.first for part in stretches], acks, side="right") - 1
+    # The last silence before each piece lies in the latest stretch.
+    last = np.searchsorted(acks, pieces.ack, side="right") - 1
+    behind = np.where(last >= 0, pieces.stretch - own[last], np.iinfo(np.int64).max)
+    found: Bools = (behind < 1) | ((behind == 1) & (pieces.places_of["reduction"] | each.candidate.counts_rounds))
     return found
