@@ -30,6 +30,8 @@ class Identified:
     seen_instead: str | None = None
     # The flight stood as no window does: held by a send buffer, or by a fixed window.
     is_kept: bool = False
+    # Less was sent than any window allows, also where one seems to be at work: no flight shows it.
+    hides_window: bool = False
     # Of the Compound of `left`, if there is one: what is known of its queue threshold.
     gamma: Estimate = NOT_TOLD
     # Nothing tells it from a sender that goes by a rate, and shows no probe of its own in so little.

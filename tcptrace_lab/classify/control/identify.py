@@ -282,7 +282,7 @@ def decide(
     if is_foreign and not (is_ahead and is_partly_followed(best)):
         if sends_less(best):
             reason = "less was sent than any control allows: what held it back hides which it is"
-            return all_left(families, reason, confidence=share)
+            return replace(all_left(families, reason, confidence=share), hides_window=True)
         return _unknown(families, traits(best.tape, is_clocked=rate.is_clocked))
     weights = np.exp([-behind[id(each)] for each in left])
     shares = tuple(float(share) for share in weights / weights.sum())

@@ -134,6 +134,8 @@ def with_replay(
     """
     if not identified.left or not len(shown["time_ns"]):
         return shown
+    if identified.hides_window:
+        return unbounded(shown)
     hidden = _is_hidden(seen, shown)
     unmet = shown["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
