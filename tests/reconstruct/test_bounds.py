@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.control.replayed import replayed
 from tcptrace_lab.reconstruct.away.arrivals import Sends
 from tcptrace_lab.reconstruct.away.echoes import in_order
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.tap.tap import Fact
 from tcptrace_lab.reconstruct.truth.score import score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
@@ -53,6 +57,22 @@ def within(scenario: Scenario, place: str, folder: Path) -> float:
 )
 def test_bounds_hold_the_truth(place: str, least: float, scenario: Scenario, tmp_path: Path) -> None:
     assert within(scenario, place, tmp_path) >= least
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_what_the_last_acks_released_is_on_its_way_when_a_receivers_capture_ends(
+    *, is_closed: bool, tmp_path: Path
+) -> None:
+    scenario = run_of(8e6, 40, 0.03, window="reno", recovery="sack")
+    each = scenario.connections[0]
+    stamped = replace(each, control=replace(each.control, timestamps=True))
+    run = simulate(replace(scenario, connections=(stamped,)))
+    run.write(tmp_path / "x.pcap", tap="receiver", payload=False)
+    who = sender(read(tmp_path / "x.pcap")[0])
+    if is_closed:
+        who = replace(who, tap=replace(who.tap, ends=Fact(value="fin")))
+    last = replayed(who).windows.iloc[-1]
+    assert (bool(pd.isna(last["cwnd_high"])), bool(pd.isna(last["limited_by"]))) == (not is_closed, not is_closed)
 
 
 def test_a_repair_shows_its_window_though_the_data_behind_it_had_run_out() -> None:

@@ -58,7 +58,8 @@ class Replayed(Reconstruction):
         table, view = self._replayed_columns(), self.who.view
         if view is None:
             return table
-        return with_open_end(_by_rhythm(table, self.timeline.smss) if view.is_inferred else table, self.timeline)
+        table = _by_rhythm(table, self.timeline.smss) if view.is_inferred else table
+        return with_open_end(table, self.timeline, is_closed=self.who.tap.ends.value != "open")
 
     def _replayed_columns(self) -> dict[str, Ints]:
         obstacles = find_obstacles(self, self.who)
