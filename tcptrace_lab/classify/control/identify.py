@@ -168,15 +168,13 @@ def replays_of_others(found: Sequence[Replay], asked: Sequence[Candidate], writt
     gammas = [] if _is_done(known) else _of_gammas(asked, known, written.read())
     known = [*known, *gammas]
     is_done = _is_done(known)
-    if is_done:
-        # Another may be followed but for its slow start: Veno behind a queue grows as a Reno that counts ACKs. None of
-        # a family comes nearer than who is nowhere off by more than the least noise.
-        exact = {each.candidate.name for each in known if (each.sizes <= LEAST_NOISE_SEGMENTS).all()}
-        others = [each for each in known if each.candidate.name not in exact]
-        like = {each.candidate.variant for each in others if is_followed_from_avoidance(each)}
-    else:
-        begun = {each.candidate.variant for each in known if starts_throughout(each)}
-        like = {each.variant for each in asked} - begun
+    # Another may be followed but for its slow start, or for what that left: Veno behind a queue grows as a Reno that
+    # counts ACKs. None of a family comes nearer than who is nowhere off by more than the least noise.
+    exact = {each.candidate.name for each in known if (each.sizes <= LEAST_NOISE_SEGMENTS).all()} if is_done else set()
+    others = [each for each in known if each.candidate.name not in exact]
+    like = {each.candidate.variant for each in others if is_followed_from_avoidance(each)}
+    if not is_done:
+        like |= {each.variant for each in asked} - {each.candidate.variant for each in known if starts_throughout(each)}
     starting = [other for each in asked if each.variant in like for other in other_starts(each)]
     if not starting:
         return [*clocks, *gammas]
