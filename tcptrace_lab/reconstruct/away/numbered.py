@@ -47,6 +47,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
             missing = _missing(whole, seen, arrived)
         _place_by_number(whole, seen, arrived, missing, turn_ns)
+        arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
     gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     if not len(gaps):
         return whole
