@@ -136,8 +136,8 @@ def _first_turn(timeline: Timeline, seen: Arrivals, hint_ns: int) -> int:
 
 
 def _is_late(timeline: Timeline, seen: Arrivals, rows: Ints, most_ns: int) -> Bools:
-    """Whether all before had been acknowledged for longer than that, up to the short segment with which a write ends: an
-    application was late, no ACK released them."""
+    """Whether all before had been acknowledged for longer than that, up to the short segment with which a write ends:
+    an application was late, no ACK released them."""
     last = np.searchsorted(timeline.ack_ns, seen.time_ns[rows], side="left") - 1
     before = np.maximum(rows - 1, 0)
     is_write = (seen.end[before] == seen.offset[rows]) & (seen.end[before] - seen.offset[before] < timeline.smss)
