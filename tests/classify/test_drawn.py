@@ -210,6 +210,12 @@ def test_an_application_that_pauses_is_told_at_its_receiver(tmp_path: Path) -> N
     assert verdict.limits["application"] > 0.4
 
 
+def test_what_a_write_leaves_behind_is_no_turn(tmp_path: Path) -> None:
+    """Each write follows the end of the one before by the same time, which is longer than a turn and is none."""
+    wrong, _ = judged(8996002, "receiver", tmp_path)
+    assert not wrong
+
+
 def test_a_clock_set_forward_is_told_by_the_stamps_that_were_not_cut(tmp_path: Path) -> None:
     """Five seconds, which a flight's own timers would have waited for: of two thirds of the ACKs the TSvals tell."""
     wrong, verdict = judged(7101004, "clock set forward + snaplen varies", tmp_path)

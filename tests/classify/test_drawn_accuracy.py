@@ -31,6 +31,7 @@ CASES = (
     (20261401, 2, "receiver", "losses", "numbers that others took are no losses"),
     (20261701, 10, "sender", "control", "a first loss of a window that was not seen asks for another slow start"),
     (20261602, 66, "sender", "slow starts", "a retransmission above the ACK goes on with what a timer went back over"),
+    (20261216, 41, "receiver", "losses", "arrivals are counted again once their numbers have moved them"),
     (20261602, 59, "receiver", "control", "what was asked for and came soonest bounds the turn"),
     (20261404, 36, "sender", "bounds", "a window is replayed with the handshake's round trip"),
     (20261404, 8, "sender", "bounds", "a stack has that round trip, where nothing tells"),
