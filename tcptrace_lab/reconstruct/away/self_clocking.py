@@ -55,7 +55,7 @@ class Rhythm:
 
     `is_measured`: the turn is that of full segments, not of a handshake's small packets. `near_ns`: within this of a
     turn after an ACK passes what it released. `least_ns`: none is known to have passed sooner: behind the packets of
-    others most come later than one turn.
+    others most come later than one turn. `is_written`: the turn may be from one write to the next.
     """
 
     turn_ns: int
@@ -64,6 +64,7 @@ class Rhythm:
     near_ns: int
     is_measured: bool = False
     least_ns: int = 0
+    is_written: bool = False
 
 
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
@@ -78,12 +79,8 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
     # A full segment takes longer than the handshake's packets by the time in which the bottleneck sends it. Where some
     # share a stamp a tick does not tell that, but that it is less.
     longer = 0 if are_together and spacing <= resolution_ns else spacing
-    is_written = False
-    if hint_ns is not None:
-        late = _is_late(timeline, seen, leads, _first_turn(timeline, seen, hint_ns) + longer + near)
-        is_written, leads = int(np.count_nonzero(late)) >= FEWEST_ALIKE, leads[~late]
     if len(leads) < FEWEST_SAMPLES:
-        # The queue never ran empty but for pauses: only the order of what was sent, and the losses, can be told.
+        # The queue never ran empty: only the order of what was sent, and the losses, can be told.
         if hint_ns is None:
             return None
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True, near_ns=near)
@@ -117,7 +114,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         last = np.searchsorted(timeline.ack_ns, times, side="left") - 1
         late = (last >= 0) & (times - timeline.ack_ns[np.maximum(last, 0)] > (1 + MAJORITY) * hint_ns)
         late &= timeline.snd_una[np.maximum(last, 0)] == seen.offset[sampled]
-        is_busy = is_busy and not is_written and int(np.count_nonzero(late)) < FEWEST_ALIKE
+        is_busy = is_busy and int(np.count_nonzero(late)) < FEWEST_ALIKE
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=is_busy, near_ns=near)
     turn = int(np.median(chosen))
     return Rhythm(
@@ -126,24 +123,19 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         is_clocked=True,
         near_ns=_measured(timeline, times - turn, near),
         is_measured=True,
+        is_written=_is_written(timeline, seen, leads, turn),
     )
 
 
-def _first_turn(timeline: Timeline, seen: Arrivals, hint_ns: int) -> int:
-    """From the handshake to the first segment, which nothing but the others' queue held up; of its packets, where it is
-    said to be less."""
-    return max(int(seen.time_ns[0] - timeline.ack_ns[0]), hint_ns)
-
-
-def _is_late(timeline: Timeline, seen: Arrivals, rows: Ints, most_ns: int) -> Bools:
-    """Whether all before had been acknowledged for longer than that, up to the short segment with which a write ends:
-    an application was late, no ACK released them."""
-    last = np.searchsorted(timeline.ack_ns, seen.time_ns[rows], side="left") - 1
-    before = np.maximum(rows - 1, 0)
-    is_write = (seen.end[before] == seen.offset[rows]) & (seen.end[before] - seen.offset[before] < timeline.smss)
-    is_idle = (last >= 0) & is_write & (timeline.snd_una[last] >= seen.offset[rows])
-    found: Bools = is_idle & (seen.time_ns[rows] - timeline.ack_ns[last] > most_ns)
-    return found
+def _is_written(timeline: Timeline, seen: Arrivals, leads: Ints, turn_ns: int) -> bool:
+    """Whether such a lag, again and again, is an application's: from when all was acknowledged, up to the short segment
+    with which a write ends, to the next write."""
+    before, times = leads - 1, seen.time_ns[leads]
+    last = np.maximum(np.searchsorted(timeline.ack_ns, times, side="left") - 1, 0)
+    is_write = (seen.end[before] == seen.offset[leads]) & (seen.end[before] - seen.offset[before] < timeline.smss)
+    is_idle = is_write & (timeline.snd_una[last] >= seen.offset[leads])
+    is_turn = np.abs(times - timeline.ack_ns[last] - turn_ns) <= NEAR_SHARE * turn_ns
+    return int(np.count_nonzero(is_idle & is_turn)) >= FEWEST_ALIKE
 
 
 def with_least(
@@ -151,7 +143,7 @@ def with_least(
 ) -> Rhythm:
     """The same with the least turn: the first segment followed the handshake, what is sent again what asked for it, if
     neither came sooner than a handshake's packets. With SACK a sender may not have waited to be asked (RFC 8985)."""
-    if hint_ns is None:
+    if hint_ns is None or found.is_written:
         return replace(found, least_ns=found.turn_ns)
     asked_ns, row = timeline.ack_ns[:1], np.zeros(1, dtype=np.int64)
     if left is not None and not timeline.has_sack:
