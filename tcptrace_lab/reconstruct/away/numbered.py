@@ -275,8 +275,6 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     New data leaves in order: only what was sent again may have left between them and the segment below. What comes in
     order, but a turn later and behind missing numbers, may have been sent again itself: the end of a flight was lost.
     """
-    # Of each twice its place: between two others there is one more.
-    order = 2 * np.arange(len(whole.row), dtype=np.int32)
     is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
     behind = np.flatnonzero(missing > 1) + 1
     is_late = seen.time_ns[whole.row[arrived[behind]]] - seen.time_ns[whole.row[arrived[behind - 1]]] >= turn_ns
@@ -284,6 +282,8 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     del is_new
+    # Of each twice its place: between two others there is one more.
+    order = 2 * np.arange(len(whole.row), dtype=np.int32)
     for gap in np.flatnonzero(missing < 0).tolist():
         # A number may come twice: only what was put back in between is moved, never what arrived.
         place, end = int(arrived[gap]) + 1, int(arrived[gap + 1])
