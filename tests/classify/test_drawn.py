@@ -210,6 +210,16 @@ def test_an_application_that_pauses_is_told_at_its_receiver(tmp_path: Path) -> N
     assert verdict.limits["application"] > 0.4
 
 
+def test_the_end_of_a_write_behind_a_recovery_is_no_window(tmp_path: Path) -> None:
+    """It waits until all before it is acknowledged (RFC 9293 section 3.7.4): the window left is not seen."""
+    found = tapped(8999017, tmp_path)
+    assert found is not None
+    verdict = main_verdict(found.run.path, without=found.others)
+    assert verdict is not None
+    left = {each["name"] for each in verdict.as_dict()["sender_tcp"]["candidates"] if each["against"] is None}
+    assert "cubic" in left
+
+
 def test_what_a_write_leaves_behind_is_no_turn(tmp_path: Path) -> None:
     """Each write follows the end of the one before by the same time, which is longer than a turn and is none."""
     wrong, _ = judged(8996002, "receiver", tmp_path)

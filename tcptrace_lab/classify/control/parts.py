@@ -123,7 +123,10 @@ class Parts:
         upto = np.minimum(self.last, self.first + np.maximum(window, SETTLES_ACKS))
         at = np.searchsorted(sends, self.first)
         sent = np.append(sends, np.iinfo(np.int64).max)[at]
-        shown = np.where((sent <= upto) & ~self.is_unsettled, sent, -1)
+        is_shown = (sent <= upto) & ~self.is_unsettled
+        # No window is less than a segment: a shorter one that leaves alone is the end of the data.
+        is_shown[is_shown] = self.seen.flight[sent[is_shown]] >= self.seen.timeline.smss
+        shown = np.where(is_shown, sent, -1)
         found: Ints = np.where(self.is_recovered, np.where(self.has_threshold, self.peak, shown), -1)
         return found
 
