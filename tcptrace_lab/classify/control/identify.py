@@ -306,11 +306,11 @@ def _likeliest_first(replays: Sequence[Replay], likely: Sequence[float]) -> list
     first: dict[int, int] = {}
     for number, each in enumerate(replays):
         first.setdefault(id(each.candidate), number)
-    ranks = [
-        (-own, first[id(each.candidate)], not each.tape.has_handshake)
-        for each, own in zip(replays, likely, strict=True)
-    ]
-    return [replays[number] for number in sorted(range(len(replays)), key=ranks.__getitem__)]
+    ranked = sorted(
+        zip(replays, likely, strict=True),
+        key=lambda pair: (-pair[1], first[id(pair[0].candidate)], not pair[0].tape.has_handshake),
+    )
+    return [each for each, _ in ranked]
 
 
 def _best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:

@@ -149,19 +149,20 @@ def with_replay(
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
-    tapes = {each: tape(seen, follows=True, columns=columns, handshake_rtt_ns=each) for each in handshakes}
-    players = [_Player(candidate, first, tapes[handshake_ns]) for candidate, first, handshake_ns in left]
     acks, settled = _acks(seen, shown), ~_backs_off(seen, shown)
+    tapes = {each: tape(seen, follows=True, columns=columns, handshake_rtt_ns=each) for each in handshakes}
+    rows = {each: _rows(written, acks[open_rows]) for each, written in tapes.items()}
+    players = [_Player(candidate, first, tapes[told], rows[told]) for candidate, first, told in left]
     if is_named:
         # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
-        cwnd, threshold = players[0].play(acks)
+        cwnd, threshold = replace(players[0], rows=_rows(players[0].written, acks)).play()
         shown = {**shown, "ssthresh": _filled(shown["ssthresh"], threshold, settled)}
         if players[0].candidate.is_by_delay:
             shown = _with_cuts(seen, shown, acks, cwnd)
         del cwnd, threshold
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
-    had = _had(players, acks[open_rows], reached, smss=seen.timeline.smss)
-    del tapes, players, columns
+    had = _had(players, reached, smss=seen.timeline.smss)
+    del tapes, rows, players, columns
     largest = np.maximum(reached, had.most)
     most = np.maximum(had.most, _opened(seen, shown, acks, open_rows), out=had.most)
     np.minimum(most, largest, out=most)
@@ -222,23 +223,29 @@ def _is_hidden(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
 
 @dataclass(frozen=True)
 class _Player:
-    """A candidate, the first window of its sender, and the tape that it hears."""
+    """A candidate, the first window of its sender, the tape that it hears, and the rows that are asked for."""
 
     candidate: Candidate
     initial_window: int
     written: Tape
+    rows: Ints
 
-    def play(self, acks: Places, *, at_most: bool = False) -> tuple[Floats, Floats]:
-        """Window and threshold as these ACKs are heard; `at_most`: used or not."""
+    def play(self, *, at_most: bool = False) -> tuple[Floats, Floats]:
+        """Window and threshold at these rows; `at_most`: used or not."""
         candidate = self.candidate
         if at_most and "byte_counting" in candidate.parameters:
             # RFC 3465: the faster of the two ways to count.
             candidate = replace(candidate, parameters={**candidate.parameters, "byte_counting": 1.0})
         sender = candidate.sender(initial_window=self.initial_window, smss=self.written.smss)
-        # A tape has no row for what came before any data.
-        rows = np.maximum(np.searchsorted(self.written.ack_of_row, acks, side="right") - 1, 0)
-        played: tuple[Floats, Floats] = self.written.core.play(sender, at_most=at_most, rows=rows)
+        played: tuple[Floats, Floats] = self.written.core.play(sender, at_most=at_most, rows=self.rows)
         return played
+
+
+def _rows(written: Tape, acks: Places) -> Ints:
+    """The last row of the tape at each of these ACKs."""
+    # A tape has no row for what came before any data.
+    found: Ints = np.maximum(np.searchsorted(written.ack_of_row, acks, side="right") - 1, 0)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,13 +260,13 @@ class Had:
     ssthresh: Floats
 
 
-def _had(players: Sequence[_Player], acks: Places, reached: Floats, *, smss: int) -> Had:
+def _had(players: Sequence[_Player], reached: Floats, *, smss: int) -> Had:
     had: Had | None = None
     # One after the other: the windows of all together are many times the capture's.
     for each in players:
-        cwnd, ssthresh = each.play(acks)
+        cwnd, ssthresh = each.play()
         # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
-        most, other = each.play(acks, at_most=True)
+        most, other = each.play(at_most=True)
         np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
         least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
         if had is None:
@@ -272,7 +279,7 @@ def _had(players: Sequence[_Player], acks: Places, reached: Floats, *, smss: int
         np.minimum(had.least_ssthresh, least_ssthresh, out=had.least_ssthresh)
         np.maximum(had.ssthresh, ssthresh, out=had.ssthresh)
     assert had is not None
-    for part in parts(len(acks)):
+    for part in parts(len(reached)):
         least, known = had.least_ssthresh[part], np.isfinite(had.ssthresh[part])
         apart = np.where(known, had.ssthresh[part], 0.0) - least
         had.ssthresh[part] = np.where(known & (apart <= WITHIN_SEGMENTS * smss), least, np.nan)

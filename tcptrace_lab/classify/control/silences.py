@@ -41,8 +41,8 @@ def excused_behind(acks: Ints, replays: Sequence[Replay]) -> list[Replay]:
 def _hangs_on(acks: Ints, each: Replay) -> Bools:
     """Which pieces: up to the next cut, which goes by the delay before it; where rounds are counted, which a loss does
     not forget, up to the one behind."""
-    pieces, stretches = each.tape.compared.pieces, each.tape.compared.heard.seen.stretches
-    own = np.searchsorted([part.first for part in stretches], acks, side="right") - 1
+    pieces, parts = each.tape.compared.pieces, each.tape.compared.heard.parts
+    own = np.searchsorted(parts.first, acks, side="right") - 1
     # The last silence before each piece lies in the latest stretch.
     last = np.searchsorted(acks, pieces.ack, side="right") - 1
     behind = np.where(last >= 0, pieces.stretch - own[last], np.iinfo(np.int64).max)
