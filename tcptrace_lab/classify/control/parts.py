@@ -24,6 +24,7 @@ PIECE_ROUNDS = 16
 # HyStart++ (RFC 9406) goes on at a quarter of the pace for five round trips where it has seen delay rise: no avoidance
 # yet. The round trip in which that was seen is the sixth.
 CONSERVATIVE_ROUNDS = 6
+# Of a longer avoidance the pieces are longer, not more: each is one more window that is taken over, not followed.
 MOST_PIECES = 6
 
 
