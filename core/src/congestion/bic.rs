@@ -136,8 +136,7 @@ impl Window for Bic {
         KernelWindow::set_ssthresh(state, left);
     }
 
-    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
-        self.on_loss(state, loss);
+    fn on_expired(&mut self, _state: &mut State, _loss: &Loss) {
         *self = Self {
             is_open: false,
             ..Self::new(self.packets.kernel)

@@ -87,8 +87,7 @@ impl Window for CompoundDraft {
         state.ssthresh = win * (1.0 - BETA) * state.smss;
     }
 
-    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
-        self.on_loss(state, loss);
+    fn on_expired(&mut self, _state: &mut State, _loss: &Loss) {
         // Section 3.3: after a timeout dwnd is zero.
         self.dwnd = 0.0;
     }

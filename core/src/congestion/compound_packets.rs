@@ -124,8 +124,7 @@ impl Window for CompoundPackets {
         state.ssthresh = half as f64 * state.smss;
     }
 
-    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
-        self.on_loss(state, loss);
+    fn on_expired(&mut self, _state: &mut State, _loss: &Loss) {
         self.dwnd = 0;
     }
 

@@ -149,8 +149,7 @@ impl Window for Cubic {
         state.ssthresh = loss.flight_size.min(state.cwnd) * BETA_CUBIC;
     }
 
-    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
-        self.on_loss(state, loss);
+    fn on_expired(&mut self, _state: &mut State, _loss: &Loss) {
         // Section 4.8: the stage that follows has K = 0 and its first window for W_max.
         self.w_max = 0.0;
     }

@@ -173,8 +173,7 @@ impl Window for Cubic26 {
         state.ssthresh = ((cwnd * BETA) / BETA_SCALE).max(2) as f64 * state.smss;
     }
 
-    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
-        self.on_loss(state, loss);
+    fn on_expired(&mut self, _state: &mut State, _loss: &Loss) {
         *self = Self {
             is_open: false,
             ..Self::new()

@@ -288,8 +288,7 @@ impl Window for CubicLinux {
         KernelWindow::set_ssthresh(state, cwnd * BETA / BETA_SCALE);
     }
 
-    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
-        self.on_loss(state, loss);
+    fn on_expired(&mut self, _state: &mut State, loss: &Loss) {
         let hystart = Hystart::begin(false, loss.now_ns / 1000, loss.snd_nxt);
         *self = Self {
             hystart,

@@ -228,6 +228,16 @@ impl Window for Htcp {
         KernelWindow::set_ssthresh(state, (KernelWindow::cwnd(state) * self.beta) >> SHIFT);
     }
 
+    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
+        self.on_loss(state, loss);
+    }
+
+    /// The time without a loss begins again.
+    fn on_expired(&mut self, _state: &mut State, loss: &Loss) {
+        self.before = (self.last_congestion, self.max_rtt, self.old_max_bandwidth);
+        self.last_congestion = self.ticks(loss.now_ns);
+    }
+
     fn on_recovered(&mut self, _state: &mut State, now_ns: i64, _snd_nxt: u64) {
         self.is_open = true;
         if self.counts_from_recovery {

@@ -165,8 +165,7 @@ impl Window for Illinois {
         KernelWindow::set_ssthresh(state, left);
     }
 
-    fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
-        self.on_loss(state, loss);
+    fn on_expired(&mut self, _state: &mut State, loss: &Loss) {
         self.alpha = ALPHA_BASE;
         self.beta = BETA_MAX;
         self.rounds_below = 0;

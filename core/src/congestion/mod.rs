@@ -170,6 +170,8 @@ pub trait Control: CloneControl + Debug + Send {
     }
     fn on_loss(&mut self, state: &mut State, loss: &Loss);
     fn on_timeout(&mut self, state: &mut State, loss: &Loss);
+    /// The timer has expired within a recovery, which in Linux keeps the threshold of that.
+    fn on_expired(&mut self, _state: &mut State, _loss: &Loss) {}
     /// Recovery is over: everything outstanding at its start is acknowledged.
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
     /// The last reduction was needless: cwnd and ssthresh are what they were before it, and recovery is over.
@@ -255,7 +257,10 @@ pub trait Window: Debug + Send {
     fn on_loss(&mut self, state: &mut State, loss: &Loss);
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.on_loss(state, loss);
+        self.on_expired(state, loss);
     }
+    /// What a timer changes besides ssthresh: all that one does within a recovery, of which Linux keeps the threshold.
+    fn on_expired(&mut self, _state: &mut State, _loss: &Loss) {}
     fn on_recovered(&mut self, _state: &mut State, _now_ns: i64, _snd_nxt: u64) {}
     /// As `Control`'s.
     fn on_undone(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {
@@ -318,6 +323,10 @@ impl<S: SlowStart + Clone + 'static, W: Window + Clone + 'static> Control for Pa
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.window.on_timeout(state, loss);
         self.slow_start.on_loss();
+    }
+
+    fn on_expired(&mut self, state: &mut State, loss: &Loss) {
+        self.window.on_expired(state, loss);
     }
 
     fn on_recovered(&mut self, state: &mut State, now_ns: i64, snd_nxt: u64) {

@@ -17,6 +17,7 @@ from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.marks import (
     ACK,
     ARRIVAL,
+    EXPIRED,
     LOSS,
     OPENING,
     RECOVERED,
@@ -128,7 +129,7 @@ class Heard:
         # The window is what the recovery has made of it.
         again = {**at, "flight_size": losses.flight, "more": told["more"], "less": told["less"]}
         return [
-            Many(place=losses.place, event=losses.kind, when=when, columns={**at, **told}),
+            Many(place=losses.place, event=np.where(within, EXPIRED, losses.kind), when=when, columns={**at, **told}),
             Many(
                 place=losses.place[within],
                 event=losses.kind[within],

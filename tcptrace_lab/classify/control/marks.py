@@ -12,9 +12,9 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.timeline import Ints
 
-ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, RECOVERED, SET, OPENING, UNDONE = map(
+ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, EXPIRED, RECOVERED, SET, OPENING, UNDONE = map(
     _core.TAPE_EVENTS.index,
-    ("ack", "arrival", "loss", "restart", "timeout", "recovered", "set", "opening", "undone"),
+    ("ack", "arrival", "loss", "restart", "timeout", "expired", "recovered", "set", "opening", "undone"),
 )
 
 # Of which readings a mark is: of all of them; of those in which the control opens its window on the ACK that ends a

@@ -123,12 +123,26 @@ class Parts:
         window = self.seen.flight[self.first] // self.seen.timeline.smss
         upto = np.minimum(self.last, self.first + np.maximum(window, SETTLES_ACKS))
         at = np.searchsorted(sends, self.first)
-        sent = np.append(sends, np.iinfo(np.int64).max)[at]
+        later = np.append(sends, [np.iinfo(np.int64).max] * 2)
+        sent = np.where(self._goes_on_to_drain(later[at], later[at + 1]), later[at + 1], later[at])
         is_shown = (sent <= upto) & ~self.is_unsettled
         # No window is less than a segment: a shorter one that leaves alone is the end of the data.
         is_shown[is_shown] = self.seen.flight[sent[is_shown]] >= self.seen.timeline.smss
         shown = np.where(is_shown, sent, -1)
         found: Ints = np.where(self.is_recovered, np.where(self.has_threshold, self.peak, shown), -1)
+        return found
+
+    def _goes_on_to_drain(self, sent: Ints, again: Ints) -> Bools:
+        """Whether a recovery without SACK that the ACK of all before it seems to end is over in Linux with the next, and
+        leaves a smaller window then (Westwood's): nothing is sent from there until the network has drained."""
+        timeline, flight, most = self.seen.timeline, self.seen.flight, len(self.seen.flight) - 1
+        recover = timeline.observed.events()["recover"]
+        if timeline.has_sack or not len(recover):
+            return np.zeros(len(self), dtype=bool)
+        is_open = self.is_recovered & (self.started_by >= 0) & (sent == self.first)
+        is_open &= self.columns.una[self.first] == recover[self.started_by]
+        falls = flight[self.first] - flight[np.minimum(again, most)] > 2 * timeline.smss
+        found: Bools = is_open & (again > sent + 1) & (again <= self.last) & falls
         return found
 
     @cached_property

@@ -339,6 +339,10 @@ impl Control for Bbr {
 
     fn on_timeout(&mut self, state: &mut State, loss: &Loss) {
         self.save_cwnd(state);
+        self.on_expired(state, loss);
+    }
+
+    fn on_expired(&mut self, _state: &mut State, loss: &Loss) {
         self.was_in_recovery = true;
         self.full_bandwidth = 0.0;
         // Like the end of a round trip.

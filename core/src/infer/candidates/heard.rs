@@ -18,6 +18,8 @@ pub enum TapeEvent {
     Restart,
     /// As `Restart`, by the timer.
     Timeout,
+    /// As `Timeout`, within a recovery whose threshold stays (Linux).
+    Expired,
     /// All that was outstanding at the loss is acknowledged.
     Recovered,
     /// Only sets the window: where a slow start was seen to end.
@@ -29,12 +31,13 @@ pub enum TapeEvent {
 }
 
 impl TapeEvent {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ack,
         Self::Arrival,
         Self::Loss,
         Self::Restart,
         Self::Timeout,
+        Self::Expired,
         Self::Recovered,
         Self::Set,
         Self::Opening,
@@ -134,7 +137,7 @@ impl TapeRow {
     pub(super) fn take_over(&self, state: &mut State) {
         let is_loss = matches!(
             self.event,
-            TapeEvent::Loss | TapeEvent::Restart | TapeEvent::Timeout
+            TapeEvent::Loss | TapeEvent::Restart | TapeEvent::Timeout | TapeEvent::Expired
         );
         let own = state.cwnd;
         if !is_loss {

@@ -70,7 +70,7 @@ impl OwnTimes {
                     has_more_holes: false,
                 });
             }
-            TapeEvent::Recovered | TapeEvent::Restart | TapeEvent::Timeout => {
+            TapeEvent::Recovered | TapeEvent::Restart | TapeEvent::Timeout | TapeEvent::Expired => {
                 self.recovery = None;
             }
             TapeEvent::Arrival => {

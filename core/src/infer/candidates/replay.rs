@@ -200,6 +200,16 @@ impl Player {
                     state.ssthresh
                 };
             }
+            TapeEvent::Expired => {
+                let loss = Loss {
+                    now_ns: row.now_ns,
+                    flight_size: row.flight_size,
+                    snd_nxt: row.snd_nxt,
+                };
+                control.on_expired(state, &loss);
+                self.has_restarted = true;
+                state.cwnd = state.smss;
+            }
             TapeEvent::Recovered => {
                 // Infinite: of no loss that the tape tells of.
                 let left = state.ssthresh.min(row.room.most_after);
@@ -226,7 +236,7 @@ impl Player {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{Pair, Reno, Standard};
+    use crate::congestion::{Bic, Kernel, Pair, Reno, Standard, Values, Window};
     use crate::infer::candidates::heard::Room;
 
     const SMSS: f64 = 1000.0;
@@ -364,6 +374,29 @@ mod tests {
         let played = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
         // RFC 6582 section 3.2 (3), option 1; then slow start up to ssthresh.
         assert_eq!(played.cwnd, [10.0 * SMSS, 6.0 * SMSS, 7.0 * SMSS]);
+    }
+
+    #[test]
+    fn a_timer_within_a_recovery_keeps_its_threshold_and_is_told_of() {
+        let start = State {
+            cwnd: 20.0 * SMSS,
+            ssthresh: f64::INFINITY,
+            smss: SMSS,
+        };
+        let mut bic = Pair {
+            slow_start: Standard {
+                byte_counting: false,
+            },
+            window: Bic::new(Kernel::V6),
+        };
+        let rows = [TapeEvent::Loss, TapeEvent::Expired].map(|event| row(event, 0.0));
+        let played = play(&mut bic, start, rows.into_iter(), Unseen::AsSeen);
+        assert_eq!(played.ssthresh[0], played.ssthresh[1]);
+        assert_eq!(played.cwnd[1], SMSS);
+        // Linux's module resets itself.
+        let mut values = Values::new();
+        bic.window.snapshot(&mut values);
+        assert_eq!(values[0], ("w_max", 0.0));
     }
 
     #[test]

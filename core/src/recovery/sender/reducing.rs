@@ -71,6 +71,10 @@ impl Sender {
         if self.reduces_at_timeout() {
             self.reduce(now_ns, DetectedBy::Rto);
         } else {
+            if self.options.is_linux {
+                let loss = self.loss(now_ns);
+                self.control.on_expired(&mut self.state, &loss);
+            }
             self.book(DetectedBy::Rto, self.state.cwnd);
         }
         self.begin_frto();
