@@ -141,18 +141,21 @@ def with_replay(
     unmet = shown["ssthresh"] == UNKNOWN
     if not (hidden.any() or unmet.any()):
         return shown
-    left = [(each.candidate, each.initial_window, each.tape.handshake_ns) for each in identified.left]
+    left = [(each.candidate, each.initial_window, (each.tape.handshake_ns, each.tape.when)) for each in identified.left]
     is_named = len(left) == 1 and identified.control is not None and is_followed(identified.left[0])
     columns = identified.left[0].tape.compared.heard.columns
-    handshakes = {handshake_ns for *_, handshake_ns in left}
-    columns.keep_plain(handshakes)
+    readings = {reading for *_, reading in left}
+    columns.keep_plain({handshake_ns for handshake_ns, _ in readings})
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
     acks, settled = _acks(seen, shown), ~_backs_off(seen, shown)
-    tapes = {each: tape(seen, follows=True, columns=columns, handshake_rtt_ns=each) for each in handshakes}
+    tapes = {
+        (told, when): tape(seen, follows=True, columns=columns, handshake_rtt_ns=told, when=when)
+        for told, when in readings
+    }
     rows = {each: _rows(written, acks[open_rows]) for each, written in tapes.items()}
-    players = [_Player(candidate, first, tapes[told], rows[told]) for candidate, first, told in left]
+    players = [_Player(candidate, first, tapes[read], rows[read]) for candidate, first, read in left]
     if is_named:
         # Once it is known who sets it, the threshold is theirs in every row: some move it between losses (Vegas).
         cwnd, threshold = replace(players[0], rows=_rows(players[0].written, acks)).play()

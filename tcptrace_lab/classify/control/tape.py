@@ -43,6 +43,8 @@ class Tape:
     compared: Compared
     mark_ack: Ints
     row_of_mark: Ints
+    # Which marks it has, those of a recovery's last ACK aside.
+    when: tuple[When, ...]
     # The handshake's round trip (None: it does not tell it). Whether it tells a past that is not in the capture; and
     # the round trip of what is SACKed, as a stack that opens its window on the ACK that ends a recovery hears it.
     handshake_ns: int | None = None
@@ -102,6 +104,7 @@ def tape(
     follows: bool = False,
     columns: AckColumns | None = None,
     handshake_rtt_ns: int | None = None,
+    when: tuple[When, ...] = FIRST_READ,
 ) -> Tape:
     """Everything a control would have been told, in order of time; `handshake_rtt_ns`: that too, to who takes it.
 
@@ -112,7 +115,7 @@ def tape(
     return _tape(
         Compared(heard),
         _core_columns(heard, handshake_rtt_ns),
-        when=FIRST_READ,
+        when=when,
         before=_ahead(_handshake(heard, handshake_rtt_ns)),
         handshake_ns=handshake_rtt_ns,
     )
@@ -260,6 +263,7 @@ def _tape(
         compared=compared,
         mark_ack=np.concatenate((np.full(ahead, -1), ack[order])),
         row_of_mark=row_of_mark,
+        when=when[: len(FIRST_READ)],
         handshake_ns=handshake_ns,
         is_remembered=before is not None and handshake_ns is None,
         opens=opens,
