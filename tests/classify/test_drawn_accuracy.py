@@ -37,6 +37,8 @@ CASES = (
     (20261404, 8, "sender", "bounds", "a stack has that round trip, where nothing tells"),
     (20261804, 31, "sender", "control", "Westwood's window behind a recovery is seen once the network has drained"),
     (20261805, 67, "sender", "control", "a timer within a recovery keeps its threshold, and asks for none"),
+    (20261805, 44, "sender", "bounds", "a replay ends its slow start as the reading that was followed does"),
+    (20261802, 2, "sender", "bounds", "what a timer went back below counts no more, and is sent again"),
 )
 
 

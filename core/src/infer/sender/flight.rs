@@ -190,6 +190,7 @@ impl View<'_> {
         let (again, gone_again) = self.sent_again(&chosen);
         let goes_back_behind = |send: usize| again.last().is_some_and(|&last| send < last as usize);
         let mut rank = 0;
+        let given_up = self.given_up(&chosen);
         for (send, offset, end) in chosen.flat_map(|send| self.packets(send)) {
             while again.get(rank).is_some_and(|&at| (at as usize) < send) {
                 rank += 1;
@@ -217,6 +218,9 @@ impl View<'_> {
                     None
                 };
                 gone = told.map_or(gone, |told| gone.min(told));
+            }
+            if let Ok(place) = given_up.binary_search_by_key(&send, |&(copy, _)| copy) {
+                gone = gone.min(given_up[place].1);
             }
             self.count(&mut change, part, (send, end - offset), gone);
         }
@@ -315,6 +319,35 @@ impl View<'_> {
             }
         }
         (again, gone)
+    }
+
+    /// Without SACK: the new data of a restarted sender that it sends again, and the ACK after which the first copy counts
+    /// no more. Where it goes on over it with what was lost, it had gone back below it before (RFC 5682 section 2.1 (3a)).
+    fn given_up(&self, chosen: &Range<usize>) -> Vec<(usize, usize)> {
+        if self.trace.has_sack {
+            return Vec::new();
+        }
+        let (trace, again) = (self.trace, &self.seen.again);
+        let heard = |send: usize| (self.seen.acks_before_send[send] as usize).saturating_sub(1);
+        let ranks = self.seen.again_within(chosen.start, chosen.end);
+        let found = ranks.filter_map(|rank| {
+            let send = again[rank] as usize;
+            let copy = self.repeats[rank].map(|copy| copy as usize)?;
+            let is_first = copy >= chosen.start && again.binary_search(&(copy as u32)).is_err();
+            let behind = again.partition_point(|&each| (each as usize) < copy);
+            let goes_on = rank > behind
+                && trace.send_offset[send] == trace.send_end[again[rank - 1] as usize]
+                && trace.send_offset[send] > self.seen.una_at(send);
+            let at = if goes_on {
+                again[behind] as usize
+            } else {
+                send
+            };
+            is_first.then_some((copy, heard(at)))
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort_unstable();
+        found
     }
 
     /// Without SACK each duplicate ACK is one segment that has left the network (RFC 5681 section 3.2).
