@@ -147,7 +147,9 @@ impl Finder<'_> {
             .filter(|&rank| self.is_repeated_since(rank, start))
             .count();
         let sends = until - start - repeated;
-        let during = seen.dupacks(known, answered);
+        // RFC 6675: with SACK a duplicate that tells of nothing new lets nothing go. It answers what was sent needlessly.
+        let lets_go = !trace.has_sack || has_sack || trace.hides_blocks;
+        let released_by = usize::from(lets_go) * (dupacks + seen.dupacks(known, answered));
         let mut detected_by = detected_by(
             is_silent,
             dupacks,
@@ -162,7 +164,7 @@ impl Finder<'_> {
             (restarts, sure) = restarts_by_count(
                 flight.div_euclid(trace.smss.max(1)),
                 sends,
-                dupacks + during,
+                released_by,
                 is_silent,
                 self.is_told_of(start, known),
             );
