@@ -40,6 +40,7 @@ CASES = (
     (20261805, 44, "sender", "bounds", "a replay ends its slow start as the reading that was followed does"),
     (20261802, 2, "sender", "bounds", "what a timer went back below counts no more, and is sent again"),
     (20261806, 65, "sender", "slow starts", "with SACK plain duplicates let nothing go, restarted or not"),
+    (20261804, 62, "sender", "losses", "an answer sooner than the least round trip may be either copy's"),
 )
 
 

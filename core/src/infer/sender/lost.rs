@@ -247,6 +247,10 @@ impl Judge<'_> {
         let is_one = trace.send_end[send] - trace.send_offset[send] <= trace.smss;
         let took = |ack: usize| Some(trace.ack_ns.get(ack)? - sent_ns);
         let (answer, told) = (seen.acked_at(first, end), self.board.since(offset, end));
+        // Sooner than any round trip that was measured, not than any that there may be: either copy's.
+        let is_sooner = |ack: usize| {
+            took(ack).is_some_and(|ns| (ns as f64) < AT_LEAST.get() * self.base_rtt_ns as f64)
+        };
         if goes_back && offset != event.una && stood.binary_search(&offset).is_err() {
             let may_answer = took(answer).is_none_or(|ns| ns >= self.base_rtt_ns / 2);
             // No ACK may have come to stand there before the capture's end.
@@ -254,10 +258,12 @@ impl Judge<'_> {
             if may_answer && !(trace.has_sack && is_one && is_answered) {
                 return State::Possible;
             }
-            return if may_answer && told.is_none() && self.is_unheld(send, answer, packet) {
-                State::Lost { is_answered: true }
-            } else {
+            return if !may_answer || told.is_some() || !self.is_unheld(send, answer, packet) {
                 State::Arrived
+            } else if is_sooner(answer) {
+                State::Possible
+            } else {
+                State::Lost { is_answered: true }
             };
         }
         if trace.hides_blocks && stood.binary_search(&offset).is_err() {
@@ -267,10 +273,6 @@ impl Judge<'_> {
         // RFC 3522 by time alone: an answer sooner than any round trip is the first copy's. That of the first byte
         // tells where a short segment and new data behind it went together.
         let is_early = |ack: usize| took(ack).is_some_and(|ns| ns < self.base_rtt_ns / 2);
-        // Sooner than any round trip that was measured, not than any that there may be: either copy's.
-        let is_sooner = |ack: usize| {
-            took(ack).is_some_and(|ns| (ns as f64) < AT_LEAST.get() * self.base_rtt_ns as f64)
-        };
         let is_open = event.restarts && !trace.has_sack && offset != event.una;
         if is_open && !is_early(answer) && is_sooner(answer) {
             return State::Possible;
