@@ -41,6 +41,7 @@ CASES = (
     (20261802, 2, "sender", "bounds", "what a timer went back below counts no more, and is sent again"),
     (20261806, 65, "sender", "slow starts", "with SACK plain duplicates let nothing go, restarted or not"),
     (20261804, 62, "sender", "losses", "an answer sooner than the least round trip may be either copy's"),
+    (20261810, 21, "sender", "losses", "a repair that nothing has outrun may be what is answered behind a timer"),
 )
 
 

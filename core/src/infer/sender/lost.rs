@@ -296,9 +296,15 @@ impl Judge<'_> {
         // So is what is answered so soon after a timer sent it: if not this copy's it is the one's before, however late,
         // for nothing is measured in the recovery that this came from (Karn).
         let is_hasty = event.restarts && copy != send && is_sooner(answer);
+        // Nor does a timer tell of a repair that others have not outrun, and whose own answer this may be.
+        let may_be_repaired = goes_back
+            && offset != event.una
+            && seen.again.binary_search(&(copy as u32)).is_ok()
+            && self.may_answer(heard, copy);
         if is_spurious {
             State::Spurious
         } else if is_hasty
+            || may_be_repaired
             || self.is_unasked(heard, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
