@@ -42,6 +42,8 @@ CASES = (
     (20261806, 65, "sender", "slow starts", "with SACK plain duplicates let nothing go, restarted or not"),
     (20261804, 62, "sender", "losses", "an answer sooner than the least round trip may be either copy's"),
     (20261810, 21, "sender", "losses", "a repair that nothing has outrun may be what is answered behind a timer"),
+    (20261811, 54, "sender", "slow starts", "no timer expires sooner than the least one, while blocks tell"),
+    (20261810, 65, "sender", "slow starts", "a timer among blocks: its copy is answered too soon, and nothing leaves"),
 )
 
 

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use super::finder::Finder;
+use super::restarts::AFTER_RESTART;
 use super::trace::LossEvent;
-use crate::infer::given::HOST_NS;
+use crate::infer::given::{FEWEST_SAMPLES, HOST_NS};
 use crate::infer::ordered::from;
-use crate::recovery::DetectedBy;
+use crate::recovery::{DetectedBy, LEAST_RTO_NS};
 use crate::threshold::threshold;
 
 // The mildest reduction takes an eighth of the window (Scalable, YeAH, Illinois): what has fallen by half of that was cut.
@@ -183,11 +184,48 @@ impl Finder<'_> {
                 .is_some_and(|&last| !self.is_repeated_since(rank, last))
                 && (trace.has_sack || !self.is_silent(send));
             let is_alone = || self.sends_until_answer(send) <= few;
-            if !goes_on && (is_alone() || self.goes_over_repairs(rank, event)) {
+            let expires =
+                || is_alone() || self.goes_over_repairs(rank, event) || self.falls_silent(send);
+            if !goes_on && self.can_have_expired(send) && expires() {
                 expired.push(send);
             }
         }
         expired
+    }
+
+    /// Whether the timer may be over as a segment is sent again among ACKs with blocks: with SACK less than the least one
+    /// tells of a copy that was lost by itself (RFC 8985 section 5).
+    fn can_have_expired(&self, send: usize) -> bool {
+        let known = self.seen.acks_before_send[send] as usize;
+        let begun_ns = self
+            .seen
+            .last_moved(known)
+            .map(|ack| self.trace.ack_ns[ack]);
+        !self.trace.has_sack
+            || self.is_silent(send)
+            || begun_ns
+                .is_none_or(|begun_ns| self.trace.send_ns[send] - begun_ns >= LEAST_RTO_NS.get())
+    }
+
+    /// Whether the copy before is answered sooner than this one can be, and nothing leaves behind it for many ACKs, where
+    /// as many had let segments go before: the timer was too short, and has set the window to one segment.
+    fn falls_silent(&self, send: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let heard = |send: usize| seen.acks_before_send[send] as usize;
+        let Some(next) = Some(send + 1).filter(|&next| next < trace.send_ns.len()) else {
+            return false;
+        };
+        let (known, until) = (heard(send), heard(next));
+        let moved = seen.acked_at(known, seen.una_at(send) + 1);
+        let acks = until - known;
+        let first = seen.acks_before_send[..send]
+            .partition_point(|&earlier| earlier as usize + acks <= known);
+        let before = (send - first) as i64;
+        trace.has_sack
+            && moved < until
+            && trace.ack_ns[moved] - trace.send_ns[send] < self.base / 2
+            && acks >= FEWEST_SAMPLES.get()
+            && before >= AFTER_RESTART.get()
     }
 
     /// Whether a repair of the copy before moves `snd_una` so soon after a send that it cannot be this one's answer, and the
