@@ -282,20 +282,34 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     del is_new
-    # Of each twice its place: between two others there is one more.
-    order = 2 * np.arange(len(whole.row), dtype=np.int32)
+    # Before whom, and what is put there.
+    moved: list[tuple[int, int]] = []
     for gap in np.flatnonzero(missing < 0).tolist():
         # A number may come twice: only what was put back in between is moved, never what arrived.
         place, end = int(arrived[gap]) + 1, int(arrived[gap + 1])
         first, last = np.searchsorted(lacking, (below[gap], gap))
         for before in lacking[first:last].tolist():
             while missing[gap] < 0 < missing[before] and place < end:
-                order[place] = 2 * arrived[before + 1] - 1
+                moved.append((int(arrived[before + 1]), place))
                 place += 1
                 missing[before] -= 1
                 missing[gap] += 1
-    # Of what is as long as the capture no more is held than is needed.
-    del below
-    found = np.argsort(order, kind="stable").astype(np.int32)
-    for column in (whole.row, whole.offset, whole.end):
-        column[:] = column[found]
+    _move(whole, moved)
+
+
+def _move(whole: Sends, moved: list[tuple[int, int]]) -> None:
+    """Puts what stands at the second place of each pair, further up, before what stands at the first, in place."""
+    if not moved:
+        return
+    before, place = np.array(sorted(moved)).T
+    upto = np.maximum.accumulate(place) + 1
+    # Nothing moves from one of these parts to another, and no more than those is sorted.
+    begins = np.flatnonzero(np.append(True, before[1:] >= upto[:-1]))
+    for first, end in zip(begins, np.append(begins[1:], len(before)), strict=True):
+        rows = slice(before[first], upto[end - 1])
+        # Of each twice its place: between two others there is one more.
+        order = 2 * np.arange(rows.start, rows.stop)
+        order[place[first:end] - rows.start] = 2 * before[first:end] - 1
+        found = rows.start + np.argsort(order, kind="stable")
+        for column in (whole.row, whole.offset, whole.end):
+            column[rows] = column[found]

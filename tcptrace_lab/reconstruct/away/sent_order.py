@@ -51,6 +51,8 @@ def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool) ->
         np.repeat(offset[gaps], pieces),
     )
     before = np.repeat(gaps, pieces)
+    # As long as the capture, as what is made now.
+    del top
     return Sends(
         row=np.insert(order, before, -1), offset=np.insert(offset, before, left), end=np.insert(end, before, right)
     )
