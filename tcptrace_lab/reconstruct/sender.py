@@ -155,6 +155,10 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
     timeline = timeline_of(rows, row, other, tap=tap)
+    is_elsewhere = row["vantage"] not in (side, "unknown")
+    if is_elsewhere:
+        # Most often another is made of it, of which the rest is asked.
+        timeline.follow()
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
     start = None
     if tap.begins_whole and passed.echoes is None and np.isnan(rtt):
@@ -162,7 +166,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         start = start_by_flights(at_tap, timeline.ack_ns, timeline.snd_una)
     # What they take is needed for what is observed; beside the sender, and most often where that is not known, nobody
     # asks again.
-    kept = None if row["vantage"] in (side, "unknown") else _kept(rows)
+    kept = _kept(rows) if is_elsewhere else None
     del rows, segments, acks
     put_back = None
     where = vantage(timeline, passed, row, side=side, other=other, start=start)

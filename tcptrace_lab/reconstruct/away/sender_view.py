@@ -112,13 +112,17 @@ class Known:
 def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) -> Timeline:
     """What a view is made of beside the arrivals; `has_start`: whether the capture has the connection's beginning, for
     which it takes more elsewhere than at the sender. `left_ns`: when the first flight left, where no SYN is older."""
-    whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
+    whole = timeline
+    if timeline.has_start != has_start:
+        whole = replace(timeline, has_start=has_start)
+        whole.follow()
     found = whole.acks_alone(*ASKED)
     if left_ns is not None:
         vars(found)["start_ns"] = min(found.start_ns, left_ns)
     if not timeline.has_sack:
         # Beside a receiver what an ACK answers has passed before it, if in one instant: the first duplicate counts too.
         before = replace(timeline, send_ns=timeline.send_ns - 1)
+        before.follow()
         vars(found).update(delivered=before.delivered, arrived=before.arrived)
     return found
 
