@@ -312,7 +312,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
             send_offset=left.offset,
             send_end=left.end,
             # At the receiver's tap nothing is lost behind.
-            fate=np.where(left.is_put_back, LOST, ARRIVED if kind.place == "receiver" else UNKNOWN).astype(np.uint8),
+            fate=np.where(left.is_put_back, np.uint8(LOST), np.uint8(ARRIVED if kind.place == "receiver" else UNKNOWN)),
             slack=kind.slack,
             stamp_clock=kind.stamp_clock,
             notes=(*timeline.notes, note),
@@ -358,9 +358,12 @@ def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -
     """By what share the flight after each ACK may differ; a segment is nothing."""
     # Of one type: else all are copied.
     sent = np.searchsorted(release, np.arange(len(timeline.ack_ns), dtype=release.dtype), side="right")
-    top = np.maximum.accumulate(left.end)
-    flight = np.where(sent > 0, top[np.maximum(sent - 1, 0)], timeline.first_offset) - timeline.snd_una
-    share: Floats = np.where(slack > timeline.smss, slack / np.maximum(flight, timeline.smss), 0.0)
+    # In place: beside what the view is made of there is little room.
+    flight: Ints = np.maximum.accumulate(left.end)[np.maximum(sent - 1, 0)]
+    flight[sent == 0] = timeline.first_offset
+    flight -= timeline.snd_una
+    share: Floats = slack / np.maximum(flight, timeline.smss, out=flight)
+    share[slack <= timeline.smss] = 0.0
     return share
 
 
