@@ -194,10 +194,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
         kept = kept or _kept(_rows(connection, direction))
-        for columns in kept:
-            # Stamps that can be subtracted.
-            columns.update({name: columns[name].astype(np.int64) for name in ("ts_val", "ts_ecr") if name in columns})
-        segments, stamps = {**kept[0], "time_ns": sent_ns}, kept[1]["ts_val"]
+        # Stamps that can be subtracted, and from those of the segments.
+        stamps = kept[1]["ts_val"] = kept[1]["ts_val"].astype(np.int64)
+        segments = {**kept[0], "time_ns": sent_ns}
         beside = _beside(connection, direction, kept)
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:

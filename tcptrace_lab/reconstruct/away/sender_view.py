@@ -54,6 +54,7 @@ from tcptrace_lab.reconstruct.timeline import (
     Ints,
     Places,
     Timeline,
+    parts,
 )
 
 # A view in which half of the flights are open by more than this share shows losses, and no window.
@@ -358,9 +359,14 @@ def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -
     """By what share the flight after each ACK may differ; a segment is nothing."""
     # Of one type: else all are copied.
     sent = np.searchsorted(release, np.arange(len(timeline.ack_ns), dtype=release.dtype), side="right")
-    # In place: beside what the view is made of there is little room.
-    flight: Ints = np.maximum.accumulate(left.end)[np.maximum(sent - 1, 0)]
-    flight[sent == 0] = timeline.first_offset
+    # By parts and in place: beside what the view is made of there is little room.
+    flight = np.full(len(sent), timeline.first_offset)
+    top = left.end[:1]
+    for part in parts(len(left.end)):
+        tops = np.maximum.accumulate(np.append(top, left.end[part]))
+        first, behind = np.searchsorted(sent, (part.start, part.stop), side="right")
+        flight[first:behind] = tops[sent[first:behind] - part.start]
+        top = tops[-1:]
     flight -= timeline.snd_una
     share: Floats = slack / np.maximum(flight, timeline.smss, out=flight)
     share[slack <= timeline.smss] = 0.0
