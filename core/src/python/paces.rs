@@ -231,6 +231,8 @@ fn releasing<'py>(
     Ok((found.into_pyarray(py), slack.into_pyarray(py)))
 }
 
+type AtOnce<'py> = ([Array<'py, i64>; 4], [Array<'py, f64>; 2]);
+
 /// (begins_ns, ends_ns, how many more, before_ns), (due_ns, first_ns) of the runs of ACKs that came at once
 /// (infer/tap/together.rs).
 #[pyfunction]
@@ -248,7 +250,7 @@ fn read_together<'py>(
     share: f64,
     fewest: usize,
     segments: i64,
-) -> PyResult<([Array<'py, i64>; 4], [Array<'py, f64>; 2])> {
+) -> PyResult<AtOnce<'py>> {
     let (ack_ns, newly_acked) = (ack_ns.as_slice()?, newly_acked.as_slice()?);
     alike(&[ack_ns.len(), newly_acked.len()])?;
     let at_once = together::AtOnce {
