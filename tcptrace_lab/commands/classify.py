@@ -113,12 +113,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _classify(file: str, arguments: argparse.Namespace, answers: Answers) -> None:
     """Each verdict with what was asked for beyond it."""
-    from tcptrace_lab.classify.verdict import classify, verdicts
     from tcptrace_lab.commands.inputs import opened
+
+    capture = opened(file, needs="tcptrace_lab.classify.verdict")
+    from tcptrace_lab.classify.verdict import classify, verdicts
     from tcptrace_lab.errors import LabError
     from tcptrace_lab.reconstruct.sender import sender
 
-    capture = opened(file)
     connection = arguments.connection
     total = int((capture.columns["bytes"] > 0).sum())
     if connection is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import importlib
 import os
 import re
 import sys
+import threading
+from collections.abc import Iterator
 
 from tcptrace_lab.errors import LabError
 
@@ -56,14 +59,36 @@ def note_truncated(capture: Capture) -> None:
         print(f"tcptrace-lab: {capture.name}: truncated at byte {offset}: {reason}", file=sys.stderr)
 
 
-def opened(file: str) -> Capture:
-    """A capture for a command that shows no table of its own: most have one connection, which is looked into."""
+def opened(file: str, *, needs: str | None = None) -> Capture:
+    """A capture for a command that shows no table of its own: most have one connection, which is looked into.
+
+    `needs`: the module that looks into it, which is imported while the core reads."""
     from tcptrace_lab.capture import read
 
-    capture = read(file, detail="first")
+    with _importing(needs):
+        capture = read(file, detail="first")
     note_truncated(capture)
     _keep_memory()
     return capture
+
+
+@contextlib.contextmanager
+def _importing(needs: str | None) -> Iterator[None]:
+    """Meanwhile a module is imported; what fails then fails again where it is asked for."""
+    if needs is None:
+        yield
+        return
+
+    def run() -> None:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(needs)
+
+    beside = threading.Thread(target=run)
+    beside.start()
+    try:
+        yield
+    finally:
+        beside.join()
 
 
 def _keep_memory() -> None:

@@ -46,11 +46,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _figure(arguments: argparse.Namespace) -> Figure:
-    from tcptrace_lab.classify.control.replayed import replayed
     from tcptrace_lab.commands.reconstruct import chosen
     from tcptrace_lab.errors import LabError
 
-    capture, who = chosen(arguments.capture, arguments.connection)
+    capture, who = chosen(arguments.capture, arguments.connection, needs="tcptrace_lab.classify.control.replayed")
+    from tcptrace_lab.classify.control.replayed import replayed
+
     seen = replayed(who)
     if not len(seen.timeline.send_ns):
         raise LabError(f"{capture.name}: connection {who.connection} has no data segment to draw")

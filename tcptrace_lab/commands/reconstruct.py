@@ -62,15 +62,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, and print or write."""
     from functools import cache, partial
 
-    from tcptrace_lab.classify.control.replayed import replayed
-    from tcptrace_lab.classify.path.causes import causes, with_causes
-    from tcptrace_lab.classify.path.neighbours import Neighbours
-    from tcptrace_lab.classify.path.path_of import path_of
     from tcptrace_lab.tables import check_table, write_table
 
     if arguments.output:
         check_table(arguments.output)
-    capture, who = chosen(arguments.capture, arguments.connection)
+    capture, who = chosen(arguments.capture, arguments.connection, needs="tcptrace_lab.classify.control.replayed")
+    from tcptrace_lab.classify.control.replayed import replayed
+    from tcptrace_lab.classify.path.causes import causes, with_causes
+    from tcptrace_lab.classify.path.neighbours import Neighbours
+    from tcptrace_lab.classify.path.path_of import path_of
+
     seen = replayed(who)
     refused = refusals(seen, who)
     table = arguments.table or ("windows" if arguments.output else "phases")
@@ -95,13 +96,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def chosen(file: str, connection: int | None) -> tuple[Capture, Sender]:
-    """A capture, and the sender of connection N of a capture, or of the one with most data."""
+def chosen(file: str, connection: int | None, *, needs: str | None = None) -> tuple[Capture, Sender]:
+    """A capture, and the sender of connection N of a capture, or of the one with most data; `needs`: as `opened`."""
     from tcptrace_lab.commands.inputs import opened
     from tcptrace_lab.errors import LabError
+
+    capture = opened(file, needs=needs)
     from tcptrace_lab.reconstruct.sender import sender
 
-    capture = opened(file)
     volumes = capture.columns["bytes"]
     if not len(volumes) or not int(volumes.max()):
         raise LabError(f"{capture.name}: no connection carries data")

@@ -155,6 +155,10 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
     timeline = timeline_of(rows, row, other, tap=tap)
+    is_elsewhere = row["vantage"] not in (side, "unknown")
+    if is_elsewhere:
+        # Most often another is made of it, of which the rest is asked.
+        timeline.follow()
     passed = passing(timeline, rows, from_start=bool(row["from_start"]), resolution_ns=tap.clock.resolution_ns)
     start = None
     if tap.begins_whole and passed.echoes is None and np.isnan(rtt):
@@ -162,7 +166,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         start = start_by_flights(at_tap, timeline.ack_ns, timeline.snd_una)
     # What they take is needed for what is observed; beside the sender, and most often where that is not known, nobody
     # asks again.
-    kept = None if row["vantage"] in (side, "unknown") else _kept(rows)
+    kept = _kept(rows) if is_elsewhere else None
     del rows, segments, acks
     put_back = None
     where = vantage(timeline, passed, row, side=side, other=other, start=start)
@@ -190,10 +194,9 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     if not where.is_at_sender:
         has_start = bool(row["from_start"])
         kept = kept or _kept(_rows(connection, direction))
-        for columns in kept:
-            # Stamps that can be subtracted.
-            columns.update({name: columns[name].astype(np.int64) for name in ("ts_val", "ts_ecr") if name in columns})
-        segments, stamps = {**kept[0], "time_ns": sent_ns}, kept[1]["ts_val"]
+        # Stamps that can be subtracted, and from those of the segments.
+        stamps = kept[1]["ts_val"] = kept[1]["ts_val"].astype(np.int64)
+        segments = {**kept[0], "time_ns": sent_ns}
         beside = _beside(connection, direction, kept)
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:

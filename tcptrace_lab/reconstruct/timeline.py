@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -38,6 +39,14 @@ UNKNOWN, LOST, ARRIVED = range(len(_core.FATES))
 def parts(rows: int) -> Iterator[slice]:
     """All rows of a table, some at a time."""
     return (slice(at, min(at + AT_ONCE, rows)) for at in range(0, rows, AT_ONCE))
+
+
+@contextmanager
+def _inferring() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise LabError(f"nothing can be inferred from this flow: {error}") from None
 
 
 class WorkedOutOnce:
@@ -93,10 +102,15 @@ class Timeline(WorkedOutOnce):
     @cached_property
     def observed(self) -> _core.Observed:
         """What the core makes of it; a LabError where the columns are no capture's (core/src/infer/sender/trace.rs)."""
-        try:
+        with _inferring():
             return _core.observe(self)
-        except ValueError as error:
-            raise LabError(f"nothing can be inferred from this flow: {error}") from None
+
+    def follow(self) -> None:
+        """Works out what follows row by row, and no loss or window: of a timeline that another is made of few ask."""
+        with _inferring():
+            first_offset, found = _core.followed(self)
+        rtt = (found.pop("rtt_ack"), found.pop("rtt_ns"))
+        vars(self).update(found, rtt=rtt, first_offset=first_offset)
 
     @cached_property
     def snd_max(self) -> Ints:

@@ -21,7 +21,7 @@ pub use sender::cause::{Cause, causes};
 pub use sender::cycles::{Cycle, Cycles, InCycle, Moment};
 pub use sender::limits::{BURST_NS, Limit, PAUSE_PARTS, PROMPT_PARTS};
 pub use sender::lost::{Losses, Lost};
-pub use sender::observer::{Observed, observe};
+pub use sender::observer::{Observed, followed, observe};
 pub use sender::rolling::{Heard, Known, Now, Rolling, SendRow};
 pub use sender::rtt::RoundTrips;
 pub use sender::scoreboard::reported;

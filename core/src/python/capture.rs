@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -13,6 +14,9 @@ use crate::connection::filter::Filter;
 use crate::connection::summary::{self, Kind};
 use crate::connection::{Connection, ConnectionTable, Followed, Keep, Wanted, follow};
 use crate::infer::Cause;
+
+/// How often who reads looks up: a person who interrupts does not notice it, nor does who holds Python's lock meanwhile.
+const EACH: Duration = Duration::from_millis(50);
 
 pyo3::import_exception!(tcptrace_lab.errors, CaptureError);
 pyo3::import_exception!(tcptrace_lab.errors, LabError);
@@ -242,17 +246,21 @@ pub fn follow_all(
     })
 }
 
-/// Does work without Python's lock that tells how many bytes it has read; a signal, or an exception of `progress`, ends
-/// it.
+/// Does work without Python's lock that tells how many bytes it has read, now and then; a signal, or an exception of
+/// `progress`, ends it.
 pub fn told<T: Send, E: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
     failed: impl FnOnce(E) -> PyErr,
     work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<T, E> + Send,
 ) -> PyResult<T> {
-    let mut raised = None;
+    let (mut raised, mut last) = (None, Instant::now());
     let done = py.detach(|| {
         work(&mut |position| {
+            if last.elapsed() < EACH {
+                return true;
+            }
+            last = Instant::now();
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = &progress {

@@ -11,7 +11,8 @@ use crate::infer;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Observed>()?;
-    module.add_function(wrap_pyfunction!(observe, module)?)
+    module.add_function(wrap_pyfunction!(observe, module)?)?;
+    module.add_function(wrap_pyfunction!(followed, module)?)
 }
 
 /// What a trace shows of its sender (infer/sender/observer.rs): each table a dict of numpy columns.
@@ -43,12 +44,13 @@ fn observe(py: Python<'_>, timeline: Timeline<'_>) -> PyResult<Observed> {
     }
     let windows = windows.unbind();
     let first_offset = inner.sequence.first_offset;
-    let is_ack_offset = inner.sequence.snd_una == trace.ack_offset;
-    let columns = sequence_arrays(py, &mut inner)?;
-    if is_ack_offset {
-        // Nothing came out of order, and nothing was held before the first byte.
-        columns.set_item("snd_una", timeline.ack_offset.as_any())?;
-    }
+    let (sequence, rtt) = (
+        std::mem::take(&mut inner.sequence),
+        std::mem::take(&mut inner.rtt),
+    );
+    (inner.rtt.base_ns, inner.rtt.median_ns) = (rtt.base_ns, rtt.median_ns);
+    let columns = sequence_arrays(py, &timeline, sequence, rtt)?;
+    columns.set_item("flight", std::mem::take(&mut inner.flight).into_pyarray(py))?;
     let columns = columns.unbind();
     Ok(Observed {
         inner,
@@ -59,22 +61,31 @@ fn observe(py: Python<'_>, timeline: Timeline<'_>) -> PyResult<Observed> {
     })
 }
 
+/// The first byte, and the columns of `Observed.column` that follow row by row, without the losses: all but the flight.
+#[pyfunction]
+fn followed<'py>(py: Python<'py>, timeline: Timeline<'py>) -> PyResult<(i64, Bound<'py, PyDict>)> {
+    let trace = timeline.trace()?;
+    let (sequence, rtt) = py.detach(|| infer::followed(&trace));
+    let first_offset = sequence.first_offset;
+    Ok((first_offset, sequence_arrays(py, &timeline, sequence, rtt)?))
+}
+
 /// What is as long as the trace, handed over: places and counts of rows in 32 bits.
 fn sequence_arrays<'py>(
     py: Python<'py>,
-    inner: &mut infer::Observed,
+    timeline: &Timeline<'py>,
+    seen: infer::Sequence,
+    rtt: infer::RoundTrips,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let seen = std::mem::take(&mut inner.sequence);
     let mut is_retransmission = vec![false; seen.snd_max.len()];
     for &send in &seen.again {
         is_retransmission[send as usize] = true;
     }
     let acks = 0..seen.snd_una.len();
     let is_dupack: Vec<bool> = acks.map(|ack| seen.is_dup(ack)).collect();
-    let rtt = std::mem::take(&mut inner.rtt);
-    (inner.rtt.base_ns, inner.rtt.median_ns) = (rtt.base_ns, rtt.median_ns);
+    let is_ack_offset = seen.snd_una == timeline.ack_offset.as_slice()?;
     let (moved, seen) = seen.into_moved();
-    table!(py,
+    let columns: PyResult<Bound<'py, PyDict>> = table!(py,
         "snd_max" => seen.snd_max,
         "is_retransmission" => is_retransmission,
         "acks_before_send" => places(seen.acks_before_send),
@@ -82,10 +93,15 @@ fn sequence_arrays<'py>(
         "is_dupack" => is_dupack,
         "last_moved" => places(moved),
         "sends_before_next_ack" => places(seen.sends_before_next_ack),
-        "flight" => std::mem::take(&mut inner.flight),
         "rtt_ack" => places(rtt.ack),
         "rtt_ns" => rtt.rtt_ns,
-    )
+    );
+    let columns = columns?;
+    if is_ack_offset {
+        // Nothing came out of order, and nothing was held before the first byte.
+        columns.set_item("snd_una", timeline.ack_offset.as_any())?;
+    }
+    Ok(columns)
 }
 
 /// As numpy counts backwards too; no place: -1.

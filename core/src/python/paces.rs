@@ -6,12 +6,14 @@ use pyo3::prelude::*;
 
 use super::columns::{Array, Column, unequal};
 use crate::infer::path::{covered, line, runs};
+use crate::infer::tap::together::{self, Together};
 use crate::infer::tap::{offered, releases};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runs_of, module)?)?;
     module.add_function(wrap_pyfunction!(busiest, module)?)?;
     module.add_function(wrap_pyfunction!(waits, module)?)?;
+    module.add_function(wrap_pyfunction!(read_together, module)?)?;
     module.add_function(wrap_pyfunction!(beyond_offered, module)?)?;
     module.add_function(wrap_pyfunction!(covered_round_trips, module)?)?;
     module.add_function(wrap_pyfunction!(releasing, module)?)
@@ -227,4 +229,52 @@ fn releasing<'py>(
     let delivered = delivered.as_slice()?;
     let (found, slack) = py.detach(|| releases::released(sends, delivered, first, smss, by_echo));
     Ok((found.into_pyarray(py), slack.into_pyarray(py)))
+}
+
+type AtOnce<'py> = ([Array<'py, i64>; 4], [Array<'py, f64>; 2]);
+
+/// (begins_ns, ends_ns, how many more, before_ns), (due_ns, first_ns) of the runs of ACKs that came at once
+/// (infer/tap/together.rs).
+#[pyfunction]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what is asked for, each by its name in Python"
+)]
+#[pyo3(signature = (ack_ns, newly_acked, smss, *, at_once_ns, share, fewest, segments))]
+fn read_together<'py>(
+    py: Python<'py>,
+    ack_ns: Column<'py, i64>,
+    newly_acked: Column<'py, i64>,
+    smss: i64,
+    at_once_ns: i64,
+    share: f64,
+    fewest: usize,
+    segments: i64,
+) -> PyResult<AtOnce<'py>> {
+    let (ack_ns, newly_acked) = (ack_ns.as_slice()?, newly_acked.as_slice()?);
+    alike(&[ack_ns.len(), newly_acked.len()])?;
+    let at_once = together::AtOnce {
+        ns: at_once_ns,
+        share,
+        fewest,
+        segments,
+    };
+    let found = py.detach(|| together::together(ack_ns, newly_acked, smss.max(1), at_once));
+    let whole = |value: fn(&Together) -> i64| {
+        let values: Vec<_> = found.iter().map(value).collect();
+        values.into_pyarray(py)
+    };
+    let real = |value: fn(&Together) -> f64| {
+        let values: Vec<_> = found.iter().map(value).collect();
+        values.into_pyarray(py)
+    };
+    Ok((
+        [
+            whole(|run| run.begins_ns),
+            whole(|run| run.ends_ns),
+            whole(|run| run.more),
+            whole(|run| run.before_ns),
+        ],
+        [real(|run| run.due_ns), real(|run| run.first_ns)],
+    ))
 }

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints, unwrapped
-from tcptrace_lab.reconstruct.timeline import Bools, Places
+from tcptrace_lab.reconstruct.timeline import Bools, Places, parts
 
 # Rows of `segments` that are no transmission of the sender's window: copies and probes.
 COPIES = ("duplicate_capture", "keep_alive", "window_probe")
@@ -74,14 +74,14 @@ def arrivals(segments: Mapping[str, Any], smss: int, beside: Beside = NOTHING) -
         kept = slice(None)
     names = ("time_ns", "offset", "length", "ts_val", "ts_ecr", "ip_id")
     data = {name: segments[name][kept] for name in names}
-    parts = np.maximum(-(-data["length"] // smss), 1)
+    pieces = np.maximum(-(-data["length"] // smss), 1)
     ends = data["offset"] + data["length"]
-    if len(parts) and parts.max() > 1:
-        number = np.arange(int(parts.sum())) - np.repeat(np.cumsum(parts) - parts, parts)
-        data = {name: np.repeat(column, parts) for name, column in data.items()}
+    if len(pieces) and pieces.max() > 1:
+        number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        data = {name: np.repeat(column, pieces) for name, column in data.items()}
         data["offset"] = data["offset"] + number * smss
         data["ip_id"] = (data["ip_id"] + np.where(data["ip_id"] > 0, number, 0)) % IP_ID_SPACE
-        ends = np.minimum(data["offset"] + smss, np.repeat(ends, parts))
+        ends = np.minimum(data["offset"] + smss, np.repeat(ends, pieces))
     has_stamps = bool(len(ends)) and bool((data["ts_val"] >= 0).all())
     return Arrivals(
         time_ns=data["time_ns"],
@@ -104,11 +104,23 @@ def reached(offset: Ints, end: Ints) -> Ints:
     return found
 
 
+def goes_back(offset: Ints, end: Ints) -> Bools:
+    """Whether each segment begins below the highest byte seen before it."""
+    found = np.empty(len(end), dtype=bool)
+    top = offset[:1]
+    for part in parts(len(end)):
+        # Of so many the highest byte before each stays in the cache.
+        before = np.maximum.accumulate(np.append(top, end[part]))
+        found[part] = offset[part] < before[:-1]
+        top = before[-1:]
+    return found
+
+
 def holes(whole: Sends) -> tuple[Ints, Ints]:
     """The places of the segments put back where they left first, and of the arrival that filled each (NEVER: none)."""
-    top = reached(whole.offset, whole.end)
-    lost = np.flatnonzero((whole.row < 0) & (whole.offset >= top))
-    again = np.flatnonzero((whole.offset < top) & (whole.row >= 0))
+    is_again = goes_back(whole.offset, whole.end)
+    lost = np.flatnonzero(whole.is_put_back & ~is_again)
+    again = np.flatnonzero(is_again & (whole.row >= 0))
     if not len(lost) or not len(again):
         return lost[:0], lost[:0]
     # The first copy of each: in order of offset, then of time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, reached
+from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, goes_back, holes, reached
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
 from tcptrace_lab.reconstruct.timeline import Places
@@ -245,17 +245,23 @@ def _with_tails_before(whole: Sends, seen: Arrivals, arrived: Places, missing: P
     """Flights lost to their end, the beginning of which a timer sent again before anything showed the rest: F-RTO
     (RFC 5682) sends new data next, and what lies between had left where its numbers are missing.
     """
-    is_next = whole.offset[arrived[1:]] == whole.end[arrived[:-1]]
-    late = np.diff(seen.time_ns[whole.row[arrived]]) >= turn_ns
+
+    def is_next(before: int) -> bool:
+        return bool(whole.offset[arrived[before + 1]] == whole.end[arrived[before]])
+
+    def is_late(before: int) -> bool:
+        passed, now = seen.time_ns[whole.row[arrived[before : before + 2]]]
+        return bool(now - passed >= turn_ns)
+
     parts, done = [], 0
     for gap in np.flatnonzero(missing < 0).tolist():
         # The in-order arrivals below the hole, down to where something is missing.
         first = gap
-        while max(gap - MOST_MISSING, 0) < first and missing[first - 1] == 0 and is_next[first - 1]:
+        while max(gap - MOST_MISSING, 0) < first and missing[first - 1] == 0 and is_next(first - 1):
             first -= 1
         again = gap + 1 - first
         before, begin, above = first - 1, int(arrived[first]), int(arrived[gap + 1])
-        is_tail = before >= 0 and is_next[before] and late[before] and missing[before] >= again - missing[gap]
+        is_tail = before >= 0 and is_next(before) and is_late(before) and missing[before] >= again - missing[gap]
         if not is_tail or begin < done or above - begin != again - missing[gap]:
             continue
         parts += [np.arange(done, begin), -1 - np.arange(begin, above), np.arange(begin, begin + again)]
@@ -275,27 +281,41 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     New data leaves in order: only what was sent again may have left between them and the segment below. What comes in
     order, but a turn later and behind missing numbers, may have been sent again itself: the end of a flight was lost.
     """
-    is_new = (whole.offset >= reached(whole.offset, whole.end))[arrived]
+    is_new = ~goes_back(whole.offset, whole.end)[arrived]
     behind = np.flatnonzero(missing > 1) + 1
     is_late = seen.time_ns[whole.row[arrived[behind]]] - seen.time_ns[whole.row[arrived[behind - 1]]] >= turn_ns
     is_new[behind[is_late]] = False
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
     lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
     del is_new
-    # Of each twice its place: between two others there is one more.
-    order = 2 * np.arange(len(whole.row), dtype=np.int32)
+    # Before whom, and what is put there.
+    moved: list[tuple[int, int]] = []
     for gap in np.flatnonzero(missing < 0).tolist():
         # A number may come twice: only what was put back in between is moved, never what arrived.
         place, end = int(arrived[gap]) + 1, int(arrived[gap + 1])
         first, last = np.searchsorted(lacking, (below[gap], gap))
         for before in lacking[first:last].tolist():
             while missing[gap] < 0 < missing[before] and place < end:
-                order[place] = 2 * arrived[before + 1] - 1
+                moved.append((int(arrived[before + 1]), place))
                 place += 1
                 missing[before] -= 1
                 missing[gap] += 1
-    # Of what is as long as the capture no more is held than is needed.
-    del below
-    found = np.argsort(order, kind="stable").astype(np.int32)
-    for column in (whole.row, whole.offset, whole.end):
-        column[:] = column[found]
+    _move(whole, moved)
+
+
+def _move(whole: Sends, moved: list[tuple[int, int]]) -> None:
+    """Puts what stands at the second place of each pair, further up, before what stands at the first, in place."""
+    if not moved:
+        return
+    before, place = np.array(sorted(moved)).T
+    upto = np.maximum.accumulate(place) + 1
+    # Nothing moves from one of these parts to another, and no more than those is sorted.
+    begins = np.flatnonzero(np.append(True, before[1:] >= upto[:-1]))
+    for first, end in zip(begins, np.append(begins[1:], len(before)), strict=True):
+        rows = slice(before[first], upto[end - 1])
+        # Of each twice its place: between two others there is one more.
+        order = 2 * np.arange(rows.start, rows.stop)
+        order[place[first:end] - rows.start] = 2 * before[first:end] - 1
+        found = rows.start + np.argsort(order, kind="stable")
+        for column in (whole.row, whole.offset, whole.end):
+            column[rows] = column[found]

@@ -62,7 +62,9 @@ def own_times(
     is_coarse = tick_ns > MAJORITY * _core.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
     goes_back = is_coarse and pace.gives_back > GIVES_BACK_SHARE
     total = None if goes_back or clock is None else _prompt(timeline, clock, stamp, left, release, arrived=arrived)
-    found = _begins(timeline, release.low)
+    found = np.empty(len(release.low), dtype=np.int64)
+    for part in parts(len(found)):
+        found[part] = _begins(timeline, release.low[part])
     for part in parts(len(arrived)):
         rows = arrived[part]
         since, latest, freed = found[rows], pace.latest(left.row[rows]), release.low[rows] >= 0
@@ -80,7 +82,7 @@ def own_times(
         found[rows] = np.minimum(told, latest)
     if len(arrived):
         # What no captured ACK released, and never came, left beside what did, which may be before the capture began.
-        found[(left.row < 0) & (release.low < 0)] = found[arrived].min()
+        found[(left.row < 0) & (release.low < 0)] = found.min(where=left.row >= 0, initial=np.iinfo(np.int64).max)
     # Before it could hear of the next ACK that it does not echo yet.
     before = np.append(ack_ns, np.iinfo(np.int64).max) - 1
     for part in parts(len(found)):

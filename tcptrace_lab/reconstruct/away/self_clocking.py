@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.away.arrivals import NOTHING, Arrivals, Sends, reached
+from tcptrace_lab.reconstruct.away.arrivals import NOTHING, Arrivals, Sends, goes_back, reached
 from tcptrace_lab.reconstruct.away.echoes import Bounds, in_order
 from tcptrace_lab.reconstruct.given import (
     FEWEST_ALIKE,
@@ -358,7 +358,7 @@ def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes
     index = np.arange(len(within))
     after = np.searchsorted(certain, index, side="left")
     before, following = certain[np.maximum(after - 1, 0)], certain[np.minimum(after, len(certain) - 1)]
-    again = np.concatenate(([0], np.cumsum(left.offset < reached(left.offset, left.end))))
+    again = np.concatenate(([0], np.cumsum(goes_back(left.offset, left.end))))
     sent = np.searchsorted(release, index, side="right")
     grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
     grows &= (again[sent[before]] > 0) & (sent[following] < len(release))

@@ -54,6 +54,7 @@ from tcptrace_lab.reconstruct.timeline import (
     Ints,
     Places,
     Timeline,
+    parts,
 )
 
 # A view in which half of the flights are open by more than this share shows losses, and no window.
@@ -112,13 +113,17 @@ class Known:
 def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) -> Timeline:
     """What a view is made of beside the arrivals; `has_start`: whether the capture has the connection's beginning, for
     which it takes more elsewhere than at the sender. `left_ns`: when the first flight left, where no SYN is older."""
-    whole = timeline if timeline.has_start == has_start else replace(timeline, has_start=has_start)
+    whole = timeline
+    if timeline.has_start != has_start:
+        whole = replace(timeline, has_start=has_start)
+        whole.follow()
     found = whole.acks_alone(*ASKED)
     if left_ns is not None:
         vars(found)["start_ns"] = min(found.start_ns, left_ns)
     if not timeline.has_sack:
         # Beside a receiver what an ACK answers has passed before it, if in one instant: the first duplicate counts too.
         before = replace(timeline, send_ns=timeline.send_ns - 1)
+        before.follow()
         vars(found).update(delivered=before.delivered, arrived=before.arrived)
     return found
 
@@ -308,7 +313,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
             send_offset=left.offset,
             send_end=left.end,
             # At the receiver's tap nothing is lost behind.
-            fate=np.where(left.is_put_back, LOST, ARRIVED if kind.place == "receiver" else UNKNOWN).astype(np.uint8),
+            fate=np.where(left.is_put_back, np.uint8(LOST), np.uint8(ARRIVED if kind.place == "receiver" else UNKNOWN)),
             slack=kind.slack,
             stamp_clock=kind.stamp_clock,
             notes=(*timeline.notes, note),
@@ -354,9 +359,17 @@ def _open_share(timeline: Timeline, left: Sends, release: Places, slack: Ints) -
     """By what share the flight after each ACK may differ; a segment is nothing."""
     # Of one type: else all are copied.
     sent = np.searchsorted(release, np.arange(len(timeline.ack_ns), dtype=release.dtype), side="right")
-    top = np.maximum.accumulate(left.end)
-    flight = np.where(sent > 0, top[np.maximum(sent - 1, 0)], timeline.first_offset) - timeline.snd_una
-    share: Floats = np.where(slack > timeline.smss, slack / np.maximum(flight, timeline.smss), 0.0)
+    # By parts and in place: beside what the view is made of there is little room.
+    flight = np.full(len(sent), timeline.first_offset)
+    top = left.end[:1]
+    for part in parts(len(left.end)):
+        tops = np.maximum.accumulate(np.append(top, left.end[part]))
+        first, behind = np.searchsorted(sent, (part.start, part.stop), side="right")
+        flight[first:behind] = tops[sent[first:behind] - part.start]
+        top = tops[-1:]
+    flight -= timeline.snd_una
+    share: Floats = slack / np.maximum(flight, timeline.smss, out=flight)
+    share[slack <= timeline.smss] = 0.0
     return share
 
 

@@ -10,7 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, holes, put_in, reached
+from tcptrace_lab.reconstruct.away.arrivals import (
+    IP_ID_SPACE,
+    NEVER,
+    Arrivals,
+    Sends,
+    goes_back,
+    holes,
+    put_in,
+    reached,
+)
 from tcptrace_lab.reconstruct.away.numbered import counts_packets, with_missing_numbers
 from tcptrace_lab.reconstruct.timeline import Places
 
@@ -51,9 +60,12 @@ def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool) ->
         np.repeat(offset[gaps], pieces),
     )
     before = np.repeat(gaps, pieces)
-    return Sends(
-        row=np.insert(order, before, -1), offset=np.insert(offset, before, left), end=np.insert(end, before, right)
-    )
+    # Each as long as the capture, and let go as soon as what is made of it is there.
+    del top
+    row = np.insert(order, before, -1)
+    offset = np.insert(offset, before, left)
+    end = np.insert(end, before, right)
+    return Sends(row=row, offset=offset, end=end)
 
 
 def _order(seen: Arrivals, turn_ns: int | None) -> Places:
@@ -61,7 +73,7 @@ def _order(seen: Arrivals, turn_ns: int | None) -> Places:
     count = len(seen.offset)
     index = np.arange(count, dtype=np.int32)
     top = np.maximum.accumulate(seen.end) if count else seen.end
-    below = np.flatnonzero(seen.offset < reached(seen.offset, seen.end))
+    below = np.flatnonzero(goes_back(seen.offset, seen.end))
     above = np.searchsorted(top, seen.end[below], side="left")
     fills = seen.offset[above] >= seen.end[below]
     below, above = below[fills], above[fills]

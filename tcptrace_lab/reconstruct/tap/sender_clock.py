@@ -54,7 +54,7 @@ class SenderClock:
 
 def unwrapped(stamps: Ints) -> Ints:
     """A 32-bit clock without its wraps, from 0 at the first stamp; it may step back by less than half its range."""
-    found: Ints = _core.unwrapped(np.ascontiguousarray(stamps))
+    found: Ints = _core.unwrapped(np.ascontiguousarray(stamps, dtype=np.int64))
     return found
 
 

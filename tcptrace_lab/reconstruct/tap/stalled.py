@@ -229,29 +229,22 @@ def held_back_ns(timeline: Timeline, begins: Ints) -> int:
 
 def held_back(timeline: Timeline) -> tuple[Ints, Ints]:
     """From when to when ACKs were read at once, behind a silence in which they would have come at the others' pace."""
-    moving = timeline.newly_acked > 0
-    times = timeline.ack_ns[moving]
-    gaps = np.diff(times)
-    if len(gaps) < FEWEST_SAMPLES:
-        return times[:0], times[:0]
-    told = np.clip(timeline.newly_acked[moving] / timeline.smss, 1, DELAYED_ACK_SEGMENTS)
-    # An ACK that tells of two comes as much later.
-    usual = told * _core.median(gaps / told[1:])
-    # The segments beside it, which it answers or releases, are read between two: one in a row may have more of them.
-    packets = 1 + np.minimum(timeline.newly_acked[moving][1:] // timeline.smss, DELAYED_ACK_SEGMENTS)
-    soon = gaps <= np.minimum(AT_ONCE_NS * packets, MAJORITY * usual[1:])
-    edges = np.flatnonzero(np.diff(soon.astype(np.int8), prepend=0, append=0))
-    begins, ends = edges[::2], edges[1::2]
-    begins, ends = begins[begins > 0], ends[begins > 0]
-    asked = np.append(0, np.cumsum(usual))
-    before, due = gaps[begins - 1], asked[ends + 1] - asked[begins]
+    (begins, ends, more, before), (due, first) = _core.read_together(
+        timeline.ack_ns,
+        timeline.newly_acked,
+        timeline.smss,
+        at_once_ns=AT_ONCE_NS,
+        share=MAJORITY,
+        fewest=FEWEST_SAMPLES,
+        segments=DELAYED_ACK_SEGMENTS,
+    )
     # Fewer may follow as soon by chance, but not in a tenth of their time and behind all of it.
-    is_sure = (before >= due) & (times[ends] - times[begins] <= MINORITY * (due - usual[begins]))
-    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & ((ends - begins >= FEWEST_ALIKE) | is_sure)
+    is_sure = (before >= due) & (ends - begins <= MINORITY * (due - first))
+    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & ((more >= FEWEST_ALIKE) | is_sure)
     # Of a tap that was late once, also behind silences that began before it was.
-    known = np.searchsorted(timeline.set_ns, (times[begins], times[ends] + 1))
+    known = np.searchsorted(timeline.set_ns, (begins, ends + 1))
     is_held &= ((before <= due / MAJORITY) | (known[1] > known[0])).any(where=is_held)
-    return times[begins[is_held]], times[ends[is_held]]
+    return begins[is_held], ends[is_held]
 
 
 def _round_trips(timeline: Timeline, handshake_ns: float) -> _Turns:

@@ -35,10 +35,16 @@ pub struct Observed {
     pub starved: f64,
 }
 
-/// Reads a trace from end to end.
-pub fn observe(trace: &Trace) -> Observed {
+/// What follows from a trace row by row, without its losses.
+pub fn followed(trace: &Trace) -> (Sequence, RoundTrips) {
     let sequence = Sequence::new(trace);
     let rtt = RoundTrips::new(trace, &sequence);
+    (sequence, rtt)
+}
+
+/// Reads a trace from end to end.
+pub fn observe(trace: &Trace) -> Observed {
+    let (sequence, rtt) = followed(trace);
     let repeats = repeats(trace, &sequence);
     let events = loss_events(trace, &sequence, &rtt, &repeats);
     let board = if events.is_empty() {

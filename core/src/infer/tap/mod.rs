@@ -6,4 +6,5 @@ pub mod leaving;
 pub mod offered;
 pub mod releases;
 pub mod stamped;
+pub mod together;
 pub mod upper_line;
