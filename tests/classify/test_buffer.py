@@ -118,7 +118,7 @@ def test_what_was_carried_behind_a_loss_before_it_was_noticed_was_no_full_buffer
 
 
 @pytest.mark.parametrize(("met", "value"), [((908.0,), None), ((90.0,), None), ((908.0,) * 4, 908.0)])
-def test_one_loss_noticed_while_the_tap_did_not_read_tells_no_buffer(met: tuple[float, ...], value: float | None) -> None:
+def test_one_loss_where_the_tap_did_not_read_tells_no_buffer(met: tuple[float, ...], value: float | None) -> None:
     """900 services long nothing was read: what left before seems to have waited for as long."""
     queue = np.linspace(0.0, max(met), 100)
     found = buffer_of(

@@ -142,9 +142,9 @@ def met_behind(seen: Reconstruction, pps: float | None) -> Floats:
     noticed, as far as its duplicate ACKs tell; NaN: not known.
 
     A receiver answers each segment behind a hole at once (RFC 5681 section 4.2): the first SACK of a byte tells when
-    its segment came. Without SACK a duplicate tells that one more did: as many more as were sent again may have been lost
-    before it, and where fewer duplicates came than segments left, some of them are missing. Without what a faster line
-    before the bottleneck may have held.
+    its segment came. Without SACK a duplicate tells that one more did: as many more as were sent again may have been
+    lost before it, and where fewer duplicates came than segments left, some of them are missing. Without what a faster
+    line before the bottleneck may have held.
     """
     timeline = seen.timeline
     found, samples = np.full(len(seen.episodes), np.nan), timeline.rtt[1]
@@ -162,8 +162,9 @@ def met_behind(seen: Reconstruction, pps: float | None) -> Floats:
         if timeline.has_sack:
             dups = dups[np.diff(np.maximum.accumulate(timeline.sack_high[dups]), prepend=0) > 0]
             at = np.searchsorted(timeline.send_end[sends], timeline.sack_high[dups])
-        elif len(dups) + each.retransmitted > len(sends):
-            at = np.arange(len(dups)) + each.retransmitted - 1
+        elif (len(dups) + each.retransmitted) * timeline.smss >= timeline.snd_max[sends[-1]] - each.una:
+            come = each.una + (np.arange(len(dups)) + each.retransmitted) * timeline.smss
+            at = np.searchsorted(timeline.send_offset[sends], come)
         else:
             continue
         dups, sends = dups[at < len(sends)], sends[at[at < len(sends)]]
@@ -259,7 +260,7 @@ def buffer_of(
     stalled = stalled_ns / 1e9 * pps.value
     if len(met) < AGREEING_LOSSES and stalled > _spread(middle):
         # A loss is noticed in a stall as well as elsewhere: that one or two agree says nothing then.
-        words = f"losses met a queue of {met.max():.0f} packets, or the tap, which at times did not read, stamped it late"
+        words = f"losses met a queue of {met.max():.0f} packets, or of less: at times the tap did not read"
         return unknown(words, low=max(carried, float(np.floor(met.max() - stalled))))
     is_one = len(met) >= AGREEING_LOSSES or float(np.ptp(met)) <= BLUR_SEGMENTS + blur
     if not (is_one and are_overflows(met, behind, queue)):
