@@ -130,7 +130,7 @@ CASES = (
     (8982030, "one way meanwhile", "limits", "nobody sends beyond the offered window: ACKs are missing"),
     (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
     (9013185, "one way meanwhile", "control", "what a silence left of few segments falls near anybody's"),
-    (9013185, "tap lost 1 % of ACKs + ACK trains merged", "control", "behind a disturbed cut growth is off, whoever sent"),
+    (9013185, "tap lost 1 % of ACKs + ACK trains merged", "control", "growth behind a disturbed cut"),
 )
 
 
