@@ -130,7 +130,6 @@ CASES = (
     (8982030, "one way meanwhile", "limits", "nobody sends beyond the offered window: ACKs are missing"),
     (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
     (9013280, "clock of 10 ms", "initial_window", "what the first flight's ACKs let go is less than it had: a write"),
-    (9013185, "one way meanwhile", "control", "what a silence left of few segments falls near anybody's"),
     (9013185, "tap lost 1 % of ACKs + ACK trains merged", "control", "growth behind a disturbed cut"),
 )
 

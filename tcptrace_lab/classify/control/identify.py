@@ -247,7 +247,7 @@ def decide(
     is_held = seen.limits.get("rwnd", 0.0) >= MAJORITY
     fewest = FEWEST_CLEAR if disturbed or is_held or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
     is_sure = disturbed <= int(is_holed) and not is_held
-    no_chance = {id(each) for each in families if is_sure and is_no_chance(each, best, noise, is_holed=is_holed)}
+    no_chance = {id(each) for each in families if is_sure and is_no_chance(each, best, noise)}
     odds = {
         id(each): behind[id(each)] + (NO_CHANCE if id(each) in no_chance and not each.candidate.is_by_delay else 0.0)
         for each in families

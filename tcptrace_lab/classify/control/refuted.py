@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tcptrace_lab.classify.control.candidates import GAMMA
-from tcptrace_lab.classify.control.likelihood import FITS_SEGMENTS, FITS_SHARES, REFUTED, Replay, open_of
+from tcptrace_lab.classify.control.likelihood import FITS_SEGMENTS, FITS_SHARES, REFUTED, Replay
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
 from tcptrace_lab.reconstruct.timeline import Floats
 
@@ -18,8 +18,6 @@ FEWEST_CLEAR = 2
 # A disturbed piece that would hardly have fallen so near the best says more than Laplace's rule, which takes that for
 # MINORITY; but not against a law that goes by delay: a round trip that was read otherwise disturbs that law itself.
 NO_CHANCE = REFUTED + math.log(MINORITY)
-# Of whole segments the nearest is within half a one, wherever it falls.
-BETWEEN_SEGMENTS = 0.5
 
 
 def sends_the_same(each: Replay, best: Replay) -> bool:
@@ -55,16 +53,10 @@ def is_clearly_off(
     return bool(beyond >= fewest or clear >= max(fewest, odd * len(is_clear)))
 
 
-def is_no_chance(each: Replay, best: Replay, noise: Floats, *, is_holed: bool = False) -> bool:
+def is_no_chance(each: Replay, best: Replay, noise: Floats) -> bool:
     """Whether at one piece it is off by so much that, disturbed, it would have fallen where the best is once in a
-    hundred times: where the best is off nowhere, and packets are missing.
-
-    What a recovery leaves is whole segments: of the few that a disturbed one may leave one is the best's by chance.
-    """
-    near = best.sizes + noise
-    if is_holed:
-        near = np.where(best.places_of("reduction"), np.maximum(near, BETWEEN_SEGMENTS / open_of(best.tape)), near)
-    return bool((near * math.exp(REFUTED) < each.sizes).any())
+    hundred times: where the best is off nowhere, and packets are missing."""
+    return bool(((best.sizes + noise) * math.exp(REFUTED) < each.sizes).any())
 
 
 def sends_less(best: Replay) -> bool:
