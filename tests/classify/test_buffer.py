@@ -96,12 +96,41 @@ def test_two_losses_at_the_top_of_bursts_of_one_size_are_no_full_buffer(bursts: 
     assert found.value == value
 
 
-def test_what_was_carried_behind_a_loss_before_it_was_noticed_was_no_full_buffer(tmp_path: Path) -> None:
-    """A slow start that filled 246 places would lose every second segment from there on: it lost one, of 248."""
-    assert tapped(8983038, tmp_path) is not None
-    verdict = main_verdict(tmp_path / "random8983038.sender.pcap")
+@pytest.mark.parametrize(
+    ("seed", "met"),
+    [
+        # A slow start that filled 246 places would lose every second segment from there on: it lost one, of 248.
+        (8983038, 246),
+        # The pipe is not full, but each round trip's burst makes a queue: duplicates tell that it grew on to 105.
+        (9012125, 53),
+    ],
+)
+def test_what_was_carried_behind_a_loss_before_it_was_noticed_was_no_full_buffer(
+    tmp_path: Path, seed: int, met: int
+) -> None:
+    assert tapped(seed, tmp_path) is not None
+    verdict = main_verdict(tmp_path / f"random{seed}.sender.pcap")
     assert verdict is not None
     found = verdict.path.buffer_packets
     assert (found.value, found.high) == (None, None)
     assert found.low is not None
-    assert found.low <= 246
+    assert found.low <= met
+
+
+@pytest.mark.parametrize(("met", "value"), [((908.0,), None), ((90.0,), None), ((908.0,) * 4, 908.0)])
+def test_one_loss_where_the_tap_did_not_read_tells_no_buffer(met: tuple[float, ...], value: float | None) -> None:
+    """900 services long nothing was read: what left before seems to have waited for as long."""
+    queue = np.linspace(0.0, max(met), 100)
+    found = buffer_of(
+        np.array(met),
+        np.zeros(len(met)),
+        np.full(len(met), np.nan),
+        queue,
+        queue,
+        base_rtt=RTT,
+        pps=RATE,
+        resolution_ns=1000,
+        stalled_ns=900_000_000,
+    )
+    assert found.value == value
+    assert value is not None or (found.low is not None and found.low <= 8.0)

@@ -129,6 +129,8 @@ CASES = (
     (8981009, "tap lost 300 ms", "losses", "a recovery silent for longer than any round trip"),
     (8982030, "one way meanwhile", "limits", "nobody sends beyond the offered window: ACKs are missing"),
     (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
+    (9013280, "clock of 10 ms", "initial_window", "what the first flight's ACKs let go is less than it had: a write"),
+    (9013185, "tap lost 1 % of ACKs + ACK trains merged", "control", "growth behind a disturbed cut"),
 )
 
 
@@ -146,6 +148,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(8210054, "sender's limits", id="the end of a write drains a window that the receiver offers"),
         pytest.param(8120051, "sender's limits", id="writes of a window and a half, one before the other is answered"),
         pytest.param(8700059, "sender's limits", id="writes that leave behind an ACK by chance"),
+        pytest.param(8981029, "sender's limits", id="writes behind ACKs that released nothing, or a host that stands"),
         pytest.param(8400171, "sender's limits", id="what a pause made small is not the offered window"),
         pytest.param(8811134, "sender's limits", id="a timer's wait goes on behind a late write"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),

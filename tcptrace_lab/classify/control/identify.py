@@ -270,6 +270,7 @@ def decide(
                 odd=MINORITY
                 if best.tape.is_remembered and each.candidate.name not in with_pasts
                 else ODD_CUTS_SHARE * (disturbed > 0),
+                is_holed=is_holed,
             )
             or id(each) in no_chance
         )

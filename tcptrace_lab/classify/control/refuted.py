@@ -35,14 +35,20 @@ def stays_shut(each: Replay, *, within: float = 0.0) -> bool:
     return each.candidate.name == "compound" and not (each.dwnd > within).any()
 
 
-def is_clearly_off(each: Replay, best: Replay, noise: Floats, fewest: int, *, odd: float) -> bool:
+def is_clearly_off(
+    each: Replay, best: Replay, noise: Floats, fewest: int, *, odd: float, is_holed: bool = False
+) -> bool:
     """Whether it is off where the best is not, in so many pieces; within what is open, in more than an `odd` share.
 
     What a recovery leaves of a few segments is seen to a segment: of hundreds some are read one off, whoever sent them,
     if the best is off somewhere itself. Where it is nowhere, chance would have to disturb the pieces that tell the two
-    apart, and no other; but a past that was chosen to fit may be ahead in a few.
+    apart, and no other; but a past that was chosen to fit may be ahead in a few. Where packets are missing
+    (`is_holed`), what disturbed the best has its echo, whoever sent, up to the next loss.
     """
     is_clear = each.sizes > best.sizes + CLEAR_OF_NOISE * noise
+    if is_holed:
+        stretch = best.tape.compared.pieces.stretch
+        is_clear &= ~np.isin(stretch, stretch[best.sizes > 1.0])
     beyond, clear = np.count_nonzero(is_clear & (each.sizes > 1.0)), np.count_nonzero(is_clear)
     return bool(beyond >= fewest or clear >= max(fewest, odd * len(is_clear)))
 

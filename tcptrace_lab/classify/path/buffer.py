@@ -137,6 +137,44 @@ def carried_behind(seen: Reconstruction, at_loss: Floats, bdp: Estimate) -> Floa
     return found
 
 
+def met_behind(seen: Reconstruction, pps: float | None) -> Floats:
+    """The longest queue in packets, but for a tenth, that what left behind each first lost segment met before that was
+    noticed, as far as its duplicate ACKs tell; NaN: not known.
+
+    A receiver answers each segment behind a hole at once (RFC 5681 section 4.2): the first SACK of a byte tells when
+    its segment came. Without SACK a duplicate tells that one more did: as many more as were sent again may have been
+    lost before it, and where fewer duplicates came than segments left, some of them are missing. Without what a faster
+    line before the bottleneck may have held.
+    """
+    timeline = seen.timeline
+    found, samples = np.full(len(seen.episodes), np.nan), timeline.rtt[1]
+    if pps is None or not len(samples):
+        return found
+    for number, each in enumerate(seen.episodes):
+        heard = int(timeline.acks_before_send[each.first_send])
+        over = int(np.searchsorted(timeline.snd_una, each.una, side="right"))
+        lost = int(np.searchsorted(timeline.send_ns, each.lost_sent_ns, side="right")) - 1
+        dups = np.arange(max(heard - each.dupacks, 0), over)
+        dups = dups[timeline.is_dupack[dups]]
+        sends = np.arange(lost + 1, each.first_send)
+        if not each.dupacks or not len(sends) or timeline.is_retransmission[sends].any():
+            continue
+        if timeline.has_sack:
+            dups = dups[np.diff(np.maximum.accumulate(timeline.sack_high[dups]), prepend=0) > 0]
+            at = np.searchsorted(timeline.send_end[sends], timeline.sack_high[dups])
+        elif (len(dups) + each.retransmitted) * timeline.smss >= timeline.snd_max[sends[-1]] - each.una:
+            come = each.una + (np.arange(len(dups)) + each.retransmitted) * timeline.smss
+            at = np.searchsorted(timeline.send_offset[sends], come)
+        else:
+            continue
+        dups, sends = dups[at < len(sends)], sends[at[at < len(sends)]]
+        if len(sends):
+            waited = (timeline.ack_ns[dups] - timeline.send_ns[sends] - samples.min()) * pps / 1e9
+            (ahead,) = held_before(seen, pps, timeline.send_ns[sends])
+            found[number] = float(np.percentile(waited - ahead, LONGEST_BUT_STALLS_PERCENTILE))
+    return found
+
+
 def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     """How long a queue the path's and the hosts' own jitter feigns, in packets: met where none can stand.
 
@@ -219,6 +257,11 @@ def buffer_of(
     if np.mean(queue > middle - SAME_PACKETS) > MAJORITY:
         # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
         return unknown("losses met the queue that stood most of the time without a loss", low=carried)
+    stalled = stalled_ns / 1e9 * pps.value
+    if len(met) < AGREEING_LOSSES and stalled > _spread(middle):
+        # A loss is noticed in a stall as well as elsewhere: that one or two agree says nothing then.
+        words = f"losses met a queue of {met.max():.0f} packets, or of less: at times the tap did not read"
+        return unknown(words, low=max(carried, float(np.floor(met.max() - stalled))))
     is_one = len(met) >= AGREEING_LOSSES or float(np.ptp(met)) <= BLUR_SEGMENTS + blur
     if not (is_one and are_overflows(met, behind, queue)):
         if round(float(met.min())) == round(float(met.max())):
@@ -263,7 +306,8 @@ def are_overflows(met: Floats, behind: Floats, queue: Floats) -> bool:
     middle = float(np.median(met))
     spread = _spread(middle)
     together = float(np.mean(np.abs(met - middle) <= spread))
-    longer = np.fmax(met, behind) > middle + spread
+    # Both are known to as much.
+    longer = np.where(behind > met + spread, behind, met) > middle + spread
     others = met[~longer]
     is_stall = (
         np.count_nonzero(longer) == 1

@@ -22,6 +22,7 @@ from tcptrace_lab.classify.path.buffer import (
     held_before,
     jitter_of,
     longest_queue,
+    met_behind,
     once_a_flight,
     own_queue,
     queues,
@@ -193,7 +194,7 @@ def infer_path(
         buffer = buffer_of(
             at_losses,
             elsewhere,
-            carried_behind(seen, np.array(at_loss), _product(base, pps))[asked],
+            np.fmax(carried_behind(seen, np.array(at_loss), _product(base, pps)), met_behind(seen, pps.value))[asked],
             queue,
             own,
             base_rtt=base,

@@ -111,7 +111,24 @@ def initial_window(
     offered = timeline.rwnd[timeline.ack_ns < until]
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
+    if not is_bbr and not len(timeline.slack) and _falls_short(timeline, top, sent):
+        return None
     return -(-sent // timeline.smss)
+
+
+def _falls_short(timeline: Timeline, top: int, sent: int) -> bool:
+    """Whether less was outstanding behind the last ACK of the first flight than that had, but for what offload leaves,
+    while nothing was lost, the receiver's window had room and more was sent later: a window that it had filled lets go
+    with each ACK as much as that acknowledges, and grows (RFC 5681 section 3.1), so the application had no more."""
+    over = int(np.searchsorted(timeline.snd_una, top, side="left"))
+    if over >= len(timeline.ack_ns) or timeline.is_dupack[: over + 1].any():
+        return False
+    last = int(timeline.sends_before_next_ack[over])
+    if last >= len(timeline.send_ns) or timeline.is_retransmission[: last + 1].any():
+        return False
+    outstanding = int(timeline.snd_max[last - 1] - timeline.snd_una[over])
+    unused = max(int(timeline.sizes[0].max()) - timeline.smss, 0)
+    return outstanding + unused < sent and outstanding + timeline.smss <= int(timeline.rwnd[over])
 
 
 def _ends_in_pause(timeline: Timeline, came: int) -> bool:

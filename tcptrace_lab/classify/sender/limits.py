@@ -6,6 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.causes import pauses_unseen
+from tcptrace_lab.classify.sender.bursts import before_bursts
 from tcptrace_lab.classify.sender.recovering import (
     has_no_block,
     holed_beside,
@@ -100,6 +101,9 @@ def limits_told(
     if missing > ODD_SHARE and not is_paced:
         # How much was outstanding before a pause, and so when its window was full again, is not known either.
         _move(shares, "application", most=shares["application"] - _paused(seen, _core.HOST_NS))
+    if not (is_law or is_paced or is_rebuilt):
+        for name, most in _before_bursts(seen).items():
+            _move(shares, name, most=most)
     if shares["cwnd"] and _in_words(seen) > MAJORITY * shares["cwnd"]:
         # A word at a time, each held until the last was answered (RFC 896).
         _move(shares, "cwnd", "application")
@@ -169,6 +173,13 @@ def limits_told(
             paused = _paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns)
             _move(shares, "application", most=shares["application"] - paused)
     return shares
+
+
+def _before_bursts(seen: Reconstruction) -> dict[str, float]:
+    """Share of the time, put down to a window, in which a burst that followed tells of room or of a host's delay."""
+    timeline = seen.timeline
+    is_open = before_bursts(seen) & (seen.flight + timeline.smss <= timeline.rwnd)
+    return _by_limit(timeline, _spans(timeline)[is_open], limited_at(timeline)[is_open], "cwnd", "rwnd")
 
 
 def _move(shares: dict[str, float], name: str, to: str = UNKNOWN, *, most: float = 1.0) -> None:
