@@ -17,7 +17,8 @@ COUNTS_STEP = 16
 EVERY_NUMBER_SHARE = 0.95
 # Of two packets one may be lost each time: as many copies as there were holes, and the ends of flights.
 LOST_AGAIN_FACTOR = 2
-# More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
+# More missing at once, and more than had arrived, is no loss but a counter that jumped; a window at the most doubles in a
+# round trip. Among so many holes the one that was sent again is sought, and no more than those are one loss.
 MOST_MISSING = 256
 MOST_HOLES = 4096
 
@@ -48,7 +49,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             missing = _missing(whole, seen, arrived)
         _place_by_number(whole, seen, arrived, missing, turn_ns)
         arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
-    gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    gaps = _lacking(missing)
     if not len(gaps):
         return whole
     between = _Between(whole, seen, arrived, smss, turn_ns)
@@ -191,6 +192,12 @@ def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
     return found.astype(np.int32, copy=False)
 
 
+def _lacking(missing: Places) -> Ints:
+    """Between which arrivals and the next numbers are missing that were lost."""
+    found: Ints = np.flatnonzero(missing > 0)
+    return found[missing[found] < np.clip(found, MOST_MISSING, MOST_HOLES)]
+
+
 def _is_every_number(whole: Sends, arrived: Places, missing: Places) -> bool:
     """Whether the host numbers nothing but this flow's packets: most steps are explained; or, with as many packets lost
     as arrive, those between which nothing was under repair. Most holes are filled then, and no more is missing than is
@@ -280,7 +287,7 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     is_late = seen.time_ns[whole.row[arrived[behind]]] - seen.time_ns[whole.row[arrived[behind - 1]]] >= turn_ns
     is_new[behind[is_late]] = False
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
-    lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    lacking = _lacking(missing)
     del is_new
     # Of each twice its place: between two others there is one more.
     order = 2 * np.arange(len(whole.row), dtype=np.int32)
