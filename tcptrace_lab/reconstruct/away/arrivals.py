@@ -23,8 +23,8 @@ IP_ID_SPACE = 1 << 16
 class Beside:
     """What else passed a tap: a sender's segments without data, and the other side's with data.
 
-    `marked_ns`, `reduced_ns`: its ACKs that begin to echo a mark, and the sender's segments that say that its window was
-    reduced for one (ECE and CWR, RFC 3168).
+    `marked_ns`, `reduced_ns`: its ACKs that begin to echo a mark, and the sender's segments that say that its window
+    was reduced for one (ECE and CWR, RFC 3168).
     """
 
     bare_ns: Ints

@@ -17,8 +17,8 @@ COUNTS_STEP = 16
 EVERY_NUMBER_SHARE = 0.95
 # Of two packets one may be lost each time: as many copies as there were holes, and the ends of flights.
 LOST_AGAIN_FACTOR = 2
-# More missing at once, and more than had arrived, is no loss but a counter that jumped; a window at the most doubles in a
-# round trip. Among so many holes the one that was sent again is sought, and no more than those are one loss.
+# More missing at once, and more than had arrived, is no loss but a counter that jumped; a window doubles at the most.
+# Among so many holes the one that was sent again is sought, and no more than those are one loss.
 MOST_MISSING = 256
 MOST_HOLES = 4096
 

@@ -358,13 +358,14 @@ def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints
 
 
 def between_anchors(
-    timeline: Timeline, left: Sends, release: Places, open_bytes: Ints, found: Rhythm, marked_ns: Ints
+    timeline: Timeline, left: Sends, release: Places, open_bytes: Ints, found: Rhythm, *, marked_ns: Ints
 ) -> Ints:
     """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
 
     A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of
-    the growth, one that grows by the round trip by far less. Where a whole recovery lies between them, or a cut that
-    marks ask for (`marked_ns`; RFC 3168 section 6.1.2), anything is possible; before the first, where a slow start may end at any time, and behind the last segment sent, too.
+    the growth, one that grows by the round trip by far less. Where a whole recovery lies between them, or a cut that a
+    mark asks for (`marked_ns`), anything is possible; before the first, where a slow start may end at any time, and
+    behind the last segment sent, too.
     """
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
     arrived = timeline.arrived

@@ -1,0 +1,59 @@
+"""What ECN marks, and a host that counts its packets, tell at a receiver of what its sender did."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
+from tcptrace_lab.reconstruct.away.self_clocking import Rhythm, _reduced, between_anchors
+from tcptrace_lab.reconstruct.away.sent_order import sends
+from tests.reconstruct.test_away_from_sender import MS, SMSS, table
+
+TURN_MS = 30
+RHYTHM = Rhythm(
+    turn_ns=TURN_MS * MS, spacing_ns=MS, is_clocked=True, near_ns=MS // 5, is_measured=True, least_ns=TURN_MS * MS
+)
+
+
+@pytest.mark.parametrize(("came", "lost"), [(400, 1), (400, 300), (10, 300)])
+def test_a_tail_may_have_been_as_long_as_all_that_came_before(came: int, lost: int) -> None:
+    """A window doubles at the most: with more numbers missing at once a counter jumped, and nothing was lost there."""
+    rows = [(0.1 * number, number, 1, 1, 1 + number) for number in range(came)]
+    rows += [(900 + number, came + number, 1, 900, 1 + came + lost + number) for number in range(600)]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS)
+    is_lost = lost < came
+    assert left.offset[left.is_put_back].tolist() == [(came + number) * SMSS for number in range(lost * is_lost)]
+
+
+def test_the_segment_that_tells_of_a_cut_is_the_first_behind_the_ack_that_asked_for_it() -> None:
+    """RFC 3168 section 6.1.2. The mark at 100 ms was answered by what came at 150, not by what says so at 120."""
+    seen = arrivals(table([(10 * number, number, 1, 1, 1 + number) for number in range(30)]), SMSS)
+    timeline: Any = SimpleNamespace(ack_ns=MS * np.array([50, 100, 101, 130, 200]))
+    times = {"bare_ns": np.zeros(0, dtype=np.int64), "asked_ns": np.zeros(0, dtype=np.int64)}
+    marked = Beside(**times, marked_ns=MS * np.array([100]), reduced_ns=MS * np.array([120, 150, 170]))
+    seen = arrivals(table([(10 * number, number, 1, 1, 1 + number) for number in range(30)]), SMSS, marked)
+    places, acks = _reduced(timeline, seen, sends(seen, SMSS, TURN_MS * MS), RHYTHM)
+    assert (places.tolist(), acks.tolist()) == ([15], [1])
+
+
+@pytest.mark.parametrize(("marked_ms", "is_open"), [([], False), ([250], True), ([900], False)])
+def test_a_window_that_marks_cut_between_two_anchors_is_not_drawn_evenly(marked_ms: list[int], is_open: bool) -> None:
+    """Between the anchors at 110 and 390 ms as much is in the network: it did not grow, or it was cut meanwhile."""
+    count = 40
+    rows = [(10 * number, number, 1, 1, 1 + number) for number in range(count)]
+    # The first segment was sent again: what may end a slow start lies behind.
+    left = sends(arrivals(table([rows[0], (5, 0, 1, 1, 1), *rows[1:]]), SMSS), SMSS, TURN_MS * MS)
+    release = np.arange(len(left.row), dtype=np.int32) - 1
+    heard = np.arange(count + 3)
+    timeline: Any = SimpleNamespace(
+        ack_ns=10 * MS * heard, arrived=SMSS * heard, snd_una=SMSS * heard, last_moved=heard, smss=SMSS
+    )
+    open_bytes = np.where(np.isin(heard, [11, 39]), 0, 50 * SMSS)
+    found = between_anchors(
+        timeline, left, release, open_bytes, RHYTHM, marked_ns=MS * np.array(marked_ms, dtype=np.int64)
+    )
+    assert bool((found[12:39] == 50 * SMSS).all()) == is_open
