@@ -1,4 +1,4 @@
-"""What ECN marks, and a host that counts its packets, tell at a receiver of what its sender did."""
+"""What ECN marks, a host that counts its packets, and ACKs that came together tell at a receiver of its sender."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
+from tcptrace_lab.reconstruct.away.own_times import _bunched
 from tcptrace_lab.reconstruct.away.self_clocking import Rhythm, _reduced, between_anchors
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tests.reconstruct.test_away_from_sender import MS, SMSS, table
@@ -57,3 +58,21 @@ def test_a_window_that_marks_cut_between_two_anchors_is_not_drawn_evenly(marked_
         timeline, left, release, open_bytes, RHYTHM, marked_ns=MS * np.array(marked_ms, dtype=np.int64)
     )
     assert bool((found[12:35] == 50 * SMSS).all()) == is_open
+
+
+@pytest.mark.parametrize(
+    ("named_ms", "told"),
+    [
+        ([1, 5, 5, 9, 12], [False, True, True, True, True]),
+        # A pause, and what is written behind it: only the first two left far apart.
+        ([1, 12, 12, 13, 13], [False] * 5),
+        # What a write sends names the newest.
+        ([12, 12, 12, 12, 12], [False] * 5),
+    ],
+)
+def test_acks_that_left_apart_and_were_heard_within_one_tick_came_together(
+    named_ms: list[int], told: list[bool]
+) -> None:
+    """Of five segments with one TSval, by the ACKs that they name; what has the tick before to itself tells nothing."""
+    stamps, begins = np.array([6] + [7] * 5), MS * np.array([0, *named_ms])
+    assert _bunched(stamps, begins, float(MS)).tolist() == [False, *told]
