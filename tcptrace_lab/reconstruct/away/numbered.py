@@ -49,7 +49,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             missing = _missing(whole, seen, arrived)
         _place_by_number(whole, seen, arrived, missing, turn_ns)
         arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
-    gaps = _lacking(missing)
+    gaps = _lacking(missing, seen.time_ns[whole.row[arrived]])
     if not len(gaps):
         return whole
     between = _Between(whole, seen, arrived, smss, turn_ns)
@@ -192,10 +192,12 @@ def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
     return found.astype(np.int32, copy=False)
 
 
-def _lacking(missing: Places) -> Ints:
-    """Between which arrivals and the next numbers are missing that were lost."""
+def _lacking(missing: Places, times: Ints) -> Ints:
+    """Between which arrivals (at these `times`) and the next numbers are missing that were lost: no more than a window
+    may have sent, and in a silence in which a timer may have sent some of it again, only so many that it is small."""
     found: Ints = np.flatnonzero(missing > 0)
-    return found[missing[found] < np.clip(found, MOST_MISSING, MOST_HOLES)]
+    is_silent = times[found + 1] - times[found] >= _core.LEAST_RTO_NS
+    return found[missing[found] < np.where(is_silent, MOST_MISSING, np.clip(found, MOST_MISSING, MOST_HOLES))]
 
 
 def _is_every_number(whole: Sends, arrived: Places, missing: Places) -> bool:
@@ -287,7 +289,7 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     is_late = seen.time_ns[whole.row[arrived[behind]]] - seen.time_ns[whole.row[arrived[behind - 1]]] >= turn_ns
     is_new[behind[is_late]] = False
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
-    lacking = _lacking(missing)
+    lacking = _lacking(missing, seen.time_ns[whole.row[arrived]])
     del is_new
     # Of each twice its place: between two others there is one more.
     order = 2 * np.arange(len(whole.row), dtype=np.int32)
