@@ -111,7 +111,10 @@ def initial_window(
     offered = timeline.rwnd[timeline.ack_ns < until]
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
-    return -(-sent // timeline.smss)
+    segments = -(-sent // timeline.smss)
+    # Linux counts packets, RFC 5681 bytes: of short segments between full ones it is not known which of both was full.
+    packets = np.count_nonzero(~timeline.is_retransmission[begin:behind])
+    return None if packets > segments else segments
 
 
 def _ends_in_pause(timeline: Timeline, came: int) -> bool:

@@ -284,9 +284,8 @@ def _reduced(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> 
     which, first = np.unique(which, return_index=True)
     rows = np.searchsorted(seen.time_ns, reduced_ns[first[which >= 0]])
     which, rows = which[which >= 0][rows < len(seen.time_ns)], rows[rows < len(seen.time_ns)]
-    places = np.full(len(seen.time_ns), -1, dtype=np.int64)
-    places[left.row[~left.is_put_back]] = np.flatnonzero(~left.is_put_back)
-    return places[rows], np.searchsorted(timeline.ack_ns, marked_ns[which])
+    arrived = np.flatnonzero(~left.is_put_back)
+    return arrived[np.argsort(left.row[arrived])][rows], np.searchsorted(timeline.ack_ns, marked_ns[which])
 
 
 def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | None:
