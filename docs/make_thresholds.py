@@ -85,7 +85,18 @@ GIVEN = {
     "SEQUENCE_SPACE",
     "IP_ID_SPACE",
 }
-GIVEN |= {"ECE", "MISSING", "LARGEST_SHIFT", "CLOCK_ZERO_NS", "NONE", "ACK_BYTES", "RTT0_NS", "CENTS", "SIXTEENTHS"}
+GIVEN |= {
+    "ECE",
+    "CWR",
+    "MISSING",
+    "LARGEST_SHIFT",
+    "CLOCK_ZERO_NS",
+    "NONE",
+    "ACK_BYTES",
+    "RTT0_NS",
+    "CENTS",
+    "SIXTEENTHS",
+}
 # Runs of which each kind of the degrader makes one worse, in turn.
 WORSE = ("reno_timeout", "reno_loss", "tahoe_small_buffer", "cubic_v6_two_nodes.receiver")
 

@@ -292,7 +292,8 @@ def _unanswered(course: Course) -> str | None:
 
 def _bottleneck(path: Mapping[str, Any]) -> str | None:
     rate, buffer = path["bottleneck_bps"]["value"], path["buffer_packets"]["value"]
-    if rate is None:
+    if rate is None or path["bottleneck_bps"]["low"] is None:
+        # A pace that bounds the path's rate on neither side may be the window's, or a radio's.
         return None
     held = "" if buffer is None else f" with {buffer:.0f} packets of buffer"
     if between := path["bottleneck_bps"].get("between"):

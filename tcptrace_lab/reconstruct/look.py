@@ -32,6 +32,7 @@ TIMESTAMP_BYTES = 12
 SYN = 0x2
 # RFC 3168 section 6.1.3: a receiver echoes a mark in every ACK until the sender says that it has reduced its window.
 ECE = 0x40
+CWR = 0x80
 # A sender keeps to the window offered (RFC 9293 section 3.8.6). So many sends beyond it, by more than a delayed ACK's
 # segments, and the window was not what it seemed: an ACK that the tap lost explains a few.
 BEYOND_SHARE = 0.05
@@ -111,7 +112,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         ahead_ns=ahead,
         segments=len(lengths),
         disordered=int(np.count_nonzero(is_late)),
-        ecn_cuts=_ecn_cuts(acks),
+        ecn_cuts=len(ecn_cuts(acks)),
         repairs=_repairs(segments, acks, rtt_ns=rtt_ns, smss=int(most) or _one_packet(lengths)),
         begins=_begins(segments, acks, row, side, other),
         ends=Fact(value=str(row["end"])),
@@ -145,10 +146,10 @@ def _times(segments: Any, acks: Any, passed: Ints, *, rtt_ns: int) -> tuple[Ints
     return (sent_ns, heard_ns, clock) if times is stamps else (times[is_sent], times[~is_sent], clock)
 
 
-def _ecn_cuts(acks: Any) -> int:
-    """Runs of ACKs that echo a mark; a SYN's bit offers it."""
+def ecn_cuts(acks: Any) -> Ints:
+    """The first of each run of ACKs that echo a mark; a SYN's bit offers it."""
     echoes = (acks["flags"] & (ECE | SYN)) == ECE
-    return int(np.count_nonzero(echoes[1:] & ~echoes[:-1]))
+    return np.flatnonzero(echoes[1:] & ~echoes[:-1]) + 1
 
 
 def is_cut_to(lengths: Ints, smss: int) -> bool:

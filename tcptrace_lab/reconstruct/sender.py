@@ -19,7 +19,7 @@ from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import SIDES, look
+from tcptrace_lab.reconstruct.look import CWR, SIDES, SYN, ecn_cuts, look
 from tcptrace_lab.reconstruct.sent_and_heard import IS_SENT, stamp_clock_of, timeline_of
 from tcptrace_lab.reconstruct.tap.copies import without_copies_across, without_merged
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
@@ -152,6 +152,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     segments["time_ns"], acks["time_ns"] = sent_ns, heard_ns
     if tap.copies and tap.clock.set_at:
         without_copies_across(segments, tap.clock.set_at, row[f"rtt_min_ns_{side}"])
+    marked_ns = heard_ns[ecn_cuts(acks)]
     del segments["packet"], acks["packet"], acks["dup_count"]
     rows = (segments, acks)
     timeline = timeline_of(rows, row, other, tap=tap)
@@ -198,6 +199,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         stamps = kept[1]["ts_val"] = kept[1]["ts_val"].astype(np.int64)
         segments = {**kept[0], "time_ns": sent_ns}
         beside = _beside(connection, direction, kept)
+        if len(marked_ns) and not tap.timestamps.value:
+            beside = replace(beside, marked_ns=marked_ns, reduced_ns=_reduced_ns(connection, direction))
         is_stripped = where.place == "receiver" and tap.tap_lost_acks > MINORITY * tap.acks
         if is_stripped and (whole := with_unheard(timeline, segments, stamps)) is not None:
             timeline, stamps, within_ns = whole
@@ -349,6 +352,13 @@ def _beside(connection: Connection, direction: int, kept: Columns) -> Beside:
         _, told = connection.flows[1 - direction].columns
         bare_ns = told["time_ns"][told["length"] == 0]
     return Beside(bare_ns=bare_ns, asked_ns=acks["time_ns"][acks["length"] > 0])
+
+
+def _reduced_ns(connection: Connection, direction: int) -> Ints:
+    """When the sender's segments passed that say that its window was reduced (CWR, RFC 3168 section 6.1.2)."""
+    segments, _ = connection.flows[direction].columns
+    found: Ints = segments["time_ns"][(segments["flags"] & (CWR | SYN)) == CWR]
+    return found
 
 
 def _truncated(connection: Connection) -> str | None:

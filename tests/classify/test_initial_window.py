@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ReceiverSpec
 from tests.classify.test_limits import SACK, verdicts
+from tests.reconstruct.ladder import ladder, rounds
 
 
 def first_windows(*writes: tuple[float, int]) -> set[int | None]:
@@ -26,3 +28,12 @@ def test_a_word_before_the_data_is_no_window() -> None:
 def test_an_answer_shorter_than_the_window_tells_none(writes: tuple[tuple[float, int], ...]) -> None:
     """Two segments of a TLS handshake, by which a window may have grown; five that are all there is."""
     assert first_windows(*writes) == {None}
+
+
+@pytest.mark.parametrize(("short", "segments"), [((), 10), ((0,), 10), ((1, 3, 5, 7), None)])
+def test_short_segments_leave_open_whether_packets_or_bytes_filled_the_window(
+    short: tuple[int, ...], segments: int | None
+) -> None:
+    """Ten packets, four of half the length: a window of ten packets, or of eight segments' bytes."""
+    sent, acks = rounds([10, 20, 40])
+    assert initial_window(ladder(sent, acks, short=short), 0.1) == segments

@@ -113,7 +113,10 @@ def initial_window(
         return None
     if not is_bbr and not len(timeline.slack) and _falls_short(timeline, top, sent):
         return None
-    return -(-sent // timeline.smss)
+    segments = -(-sent // timeline.smss)
+    # Linux counts packets, RFC 5681 bytes: of short segments between full ones it is not known which of both was full.
+    packets = np.count_nonzero(~timeline.is_retransmission[begin:behind])
+    return None if packets > segments else segments
 
 
 def _falls_short(timeline: Timeline, top: int, sent: int) -> bool:

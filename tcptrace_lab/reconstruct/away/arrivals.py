@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,16 @@ IP_ID_SPACE = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Beside:
-    """What else passed a tap: a sender's segments without data, and the other side's with data."""
+    """What else passed a tap: a sender's segments without data, and the other side's with data.
+
+    `marked_ns`, `reduced_ns`: its ACKs that begin to echo a mark, and the sender's segments that say that its window
+    was reduced for one (ECE and CWR, RFC 3168).
+    """
 
     bare_ns: Ints
     asked_ns: Ints
+    marked_ns: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    reduced_ns: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 @dataclass(frozen=True, kw_only=True)

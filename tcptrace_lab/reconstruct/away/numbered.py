@@ -17,7 +17,8 @@ COUNTS_STEP = 16
 EVERY_NUMBER_SHARE = 0.95
 # Of two packets one may be lost each time: as many copies as there were holes, and the ends of flights.
 LOST_AGAIN_FACTOR = 2
-# More missing at once is no loss but a counter that jumped. Among so many holes the one that was sent again is sought.
+# More missing at once, and more than had arrived, is no loss but a counter that jumped; a window doubles at the most.
+# Among so many holes the one that was sent again is sought, and no more than those are one loss.
 MOST_MISSING = 256
 MOST_HOLES = 4096
 
@@ -48,7 +49,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
             missing = _missing(whole, seen, arrived)
         _place_by_number(whole, seen, arrived, missing, turn_ns)
         arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
-    gaps = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    gaps = _lacking(missing, seen.time_ns[whole.row[arrived]])
     if not len(gaps):
         return whole
     between = _Between(whole, seen, arrived, smss, turn_ns)
@@ -191,6 +192,14 @@ def _missing(whole: Sends, seen: Arrivals, arrived: Places) -> Places:
     return found.astype(np.int32, copy=False)
 
 
+def _lacking(missing: Places, times: Ints) -> Ints:
+    """Between which arrivals (at these `times`) and the next numbers are missing that were lost: no more than a window
+    may have sent, and in a silence in which a timer may have sent some of it again, only so many that it is small."""
+    found: Ints = np.flatnonzero(missing > 0)
+    is_silent = times[found + 1] - times[found] >= _core.LEAST_RTO_NS
+    return found[missing[found] < np.where(is_silent, MOST_MISSING, np.clip(found, MOST_MISSING, MOST_HOLES))]
+
+
 def _is_every_number(whole: Sends, arrived: Places, missing: Places) -> bool:
     """Whether the host numbers nothing but this flow's packets: most steps are explained; or, with as many packets lost
     as arrive, those between which nothing was under repair. Most holes are filled then, and no more is missing than is
@@ -286,7 +295,7 @@ def _place_by_number(whole: Sends, seen: Arrivals, arrived: Places, missing: Pla
     is_late = seen.time_ns[whole.row[arrived[behind]]] - seen.time_ns[whole.row[arrived[behind - 1]]] >= turn_ns
     is_new[behind[is_late]] = False
     below = np.maximum.accumulate(np.where(is_new, np.arange(len(arrived), dtype=np.int32), 0))
-    lacking = np.flatnonzero((missing > 0) & (missing < MOST_MISSING))
+    lacking = _lacking(missing, seen.time_ns[whole.row[arrived]])
     del is_new
     # Before whom, and what is put there.
     moved: list[tuple[int, int]] = []

@@ -72,9 +72,11 @@ def own_times(
         if goes_back:
             told = latest
         elif clock is not None and total is not None:
-            over = clock.ends(stamp[left.row[rows]])
-            answers = freed & (_share_around(total, part) >= PROMPT_SHARE)
-            answers &= over - int(clock.tick_ns) - since <= np.maximum(BURST_NS, LATE_SHARE * (latest - since))
+            stamps = stamp[left.row[rows]]
+            over = clock.ends(stamps)
+            is_soon = over - int(clock.tick_ns) - since <= np.maximum(BURST_NS, LATE_SHARE * (latest - since))
+            answers = freed & (is_soon | _bunched(stamps, since, clock.tick_ns))
+            answers &= _share_around(total, part) >= PROMPT_SHARE
             # It left within its tick.
             told = np.where(answers, since, np.where(freed, np.maximum(over, since), over))
         # And no later than what arrived without meeting a queue: where the ACK that it names came later than that, one
@@ -109,8 +111,9 @@ def _prompt(
     total = np.zeros(len(arrived) + 1, dtype=np.int32)
     for part in parts(len(arrived)):
         rows = arrived[part]
-        late = clock.ends(stamp[left.row[rows]]) - int(clock.tick_ns) - _begins(timeline, release.low[rows])
-        total[1:][part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns)
+        stamps, begins = stamp[left.row[rows]], _begins(timeline, release.low[rows])
+        late = clock.ends(stamps) - int(clock.tick_ns) - begins
+        total[1:][part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns) | _bunched(stamps, begins, clock.tick_ns)
     found: Places = np.cumsum(total, dtype=np.int32, out=total)
     return found
 
@@ -121,6 +124,21 @@ def _held_up(late: Ints, tick_ns: float) -> Bools:
     padded = np.append(late, np.repeat(late[-1:], groups * TOGETHER - len(late))).reshape(groups, TOGETHER)
     near = np.abs(padded - np.median(padded, axis=1, keepdims=True)) <= tick_ns / 2 + BURST_NS / 2
     found: Bools = np.repeat(near.mean(axis=1) >= PROMPT_SHARE, TOGETHER)[: len(late)]
+    return found
+
+
+def _bunched(stamps: Ints, begins: Ints, tick_ns: float) -> Bools:
+    """Segments that left within one tick, behind one that names an older ACK, and name ACKs that had left more than two
+    ticks apart: those were heard in that tick, all together (a radio's turn, an interrupt's), and released one after
+    the other. What a write sends, or a pacer, names the newest."""
+    if not len(stamps):
+        return np.zeros(0, dtype=bool)
+    firsts = np.flatnonzero(np.diff(stamps, prepend=stamps[0] - 1))
+    counts = np.diff(firsts, append=len(stamps))
+    is_newer = begins > np.repeat(begins[firsts], counts)
+    newest = begins[firsts + counts - 1]
+    oldest = np.minimum.reduceat(np.where(is_newer, begins, np.iinfo(np.int64).max), firsts)
+    found: Bools = is_newer & np.repeat(newest - oldest > 2 * tick_ns, counts)
     return found
 
 

@@ -265,13 +265,27 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
     known = np.append(timeline.snd_una, np.iinfo(np.int64).min)[latest]
     alone = np.flatnonzero(~left.is_put_back & (reached(left.offset, left.end) <= known) & found.is_measured)
-    places = np.concatenate((lead, again[kept], alone))
-    acks: Ints = np.concatenate((heard, asked[kept], latest[alone]), dtype=np.int64)
+    reduced, marked = _reduced(timeline, seen, left, found)
+    places = np.concatenate((lead, again[kept], alone, reduced))
+    acks: Ints = np.concatenate((heard, asked[kept], latest[alone], marked), dtype=np.int64)
     order = np.argsort(places, kind="stable")
     places, acks = places[order], acks[order]
     # In order of leaving the ACKs come in order too: one that goes back is no anchor.
     kept = (acks >= 0) & (acks >= np.maximum.accumulate(acks))
     return places[kept], acks[kept]
+
+
+def _reduced(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> tuple[Ints, Ints]:
+    """The first segment behind each cut that a mark asked for, which says so (RFC 3168 section 6.1.2), and the ACK that
+    echoed the mark: all before it had left by then."""
+    marked_ns, reduced_ns = seen.beside.marked_ns, seen.beside.reduced_ns
+    which = np.searchsorted(marked_ns, reduced_ns - found.least_ns, side="right") - 1
+    # One for each mark, the first.
+    which, first = np.unique(which, return_index=True)
+    rows = np.searchsorted(seen.time_ns, reduced_ns[first[which >= 0]])
+    which, rows = which[which >= 0][rows < len(seen.time_ns)], rows[rows < len(seen.time_ns)]
+    arrived = np.flatnonzero(~left.is_put_back)
+    return arrived[np.argsort(left.row[arrived])][rows], np.searchsorted(timeline.ack_ns, marked_ns[which])
 
 
 def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | None:
@@ -342,12 +356,15 @@ def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints
     return np.array(places, dtype=np.int64), np.array(acks, dtype=np.int64)
 
 
-def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes: Ints, found: Rhythm) -> Ints:
+def between_anchors(
+    timeline: Timeline, left: Sends, release: Places, open_bytes: Ints, found: Rhythm, *, marked_ns: Ints
+) -> Ints:
     """By how much the flight may differ after each ACK; `open_bytes`: what may belong to other ACKs by order alone.
 
     A window that grows between two anchors lies between them; from the straight line a cubic one departs by 0.385 of
-    the growth, one that grows by the round trip by far less. Where a whole recovery lies between them anything is
-    possible; before the first, where a slow start may end at any time, and behind the last segment sent, too.
+    the growth, one that grows by the round trip by far less. Where a whole recovery lies between them, or a cut that a
+    mark asks for (`marked_ns`), anything is possible; before the first, where a slow start may end at any time, and
+    behind the last segment sent, too.
     """
     total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
     arrived = timeline.arrived
@@ -362,6 +379,8 @@ def between_anchors(timeline: Timeline, left: Sends, release: Places, open_bytes
     sent = np.searchsorted(release, index, side="right")
     grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
     grows &= (again[sent[before]] > 0) & (sent[following] < len(release))
+    cuts = np.searchsorted(marked_ns, timeline.ack_ns)
+    grows &= cuts[following] == cuts[before]
     even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)
     # Behind a recovery, which may end with a burst, anything between the two and what duplicates tell of.
     is_mending = arrived[before] > timeline.snd_una[before]

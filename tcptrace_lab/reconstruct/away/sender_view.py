@@ -262,7 +262,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     waits |= _by_timer(timeline, seen, left, found, seen_at - begins)
     times = np.where(waits, np.maximum(begins, seen_at), begins)
-    slack = between_anchors(timeline, left, release, open_bytes, found)
+    slack = between_anchors(timeline, left, release, open_bytes, found, marked_ns=seen.beside.marked_ns)
     late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
     pauses = late_ns > found.turn_ns / 2
     if np.count_nonzero(pauses) < FEWEST_ALIKE:

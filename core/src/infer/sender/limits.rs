@@ -89,6 +89,7 @@ impl Told {
 pub(super) fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
     let count = trace.ack_ns.len();
     let mut told = vec![0_u8; count];
+    let until_next_ns = until_next_bunch_ns(trace);
     let mut before = 0;
     let burst_ns = closest_ns(trace)
         .saturating_mul(BURST_GAPS.get())
@@ -105,7 +106,8 @@ pub(super) fn told(trace: &Trace, seen: &Sequence) -> Vec<u8> {
             });
             let mut soon = (next - heard).min(since) / PROMPT_PARTS.get();
             if soon < ANSWER_NS.get() {
-                soon = soon.max(apart_behind_ns(trace, known - 1) / PROMPT_PARTS.get());
+                let apart_ns = apart_behind_ns(trace, known - 1).max(until_next_ns[known - 1]);
+                soon = soon.max(apart_ns / PROMPT_PARTS.get());
             }
             if known > before && next > heard {
                 told[known - 1] = if trace.send_ns[send] - heard <= soon {
@@ -133,6 +135,26 @@ fn apart_behind_ns(trace: &Trace, ack: usize) -> i64 {
     apart_ns(ack)
         .min(apart_ns(ack + few))
         .min(HOST_NS.get() * PROMPT_PARTS.get())
+}
+
+/// Per ACK of a bunch: how long until the next bunch, 0 where the rest of its own lasts longer than chance may hit: of what
+/// leaves at other times than ACKs tell, one in eight falls into an eighth of the time.
+fn until_next_bunch_ns(trace: &Trace) -> Vec<i64> {
+    let times = trace.ack_ns;
+    let mut found = vec![0; times.len()];
+    // The last of the bunch, and the first of the next.
+    let mut ends: Option<(i64, i64)> = None;
+    for ack in (1..times.len()).rev() {
+        let (here, next) = (times[ack - 1], times[ack]);
+        if next - here >= ANSWER_NS.get() {
+            ends = Some((here, next));
+        }
+        let Some((last, begins)) = ends else { continue };
+        if (last - here) * PROMPT_PARTS.get() <= begins - here {
+            found[ack - 1] = (begins - here).min(HOST_NS.get() * PROMPT_PARTS.get());
+        }
+    }
+    found
 }
 
 /// How closely segments ever leave one behind the other: the sender's line.

@@ -1,0 +1,84 @@
+"""What ECN marks, a host that counts its packets, and ACKs that came together tell at a receiver of its sender."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
+from tcptrace_lab.reconstruct.away.own_times import _bunched
+from tcptrace_lab.reconstruct.away.self_clocking import Rhythm, _reduced, between_anchors
+from tcptrace_lab.reconstruct.away.sent_order import sends
+from tests.reconstruct.test_away_from_sender import MS, SMSS, table
+
+TURN_MS = 30
+RHYTHM = Rhythm(
+    turn_ns=TURN_MS * MS, spacing_ns=MS, is_clocked=True, near_ns=MS // 5, is_measured=True, least_ns=TURN_MS * MS
+)
+
+
+@pytest.mark.parametrize(
+    ("came", "lost", "later_ms", "is_lost"),
+    [(400, 1, 100, True), (400, 300, 100, True), (10, 300, 100, False), (400, 300, 900, False)],
+)
+def test_a_tail_may_have_been_as_long_as_all_that_came_before(
+    came: int, lost: int, later_ms: float, is_lost: bool
+) -> None:
+    """A window doubles at the most: with more numbers missing at once a counter jumped. In a silence of 0.9 s a timer
+    may have sent some of them."""
+    rows = [(0.1 * number, number, 1, 1, 1 + number) for number in range(came)]
+    begin_ms = 0.1 * came + later_ms
+    rows += [(begin_ms + number, came + number, 1, 900, 1 + came + lost + number) for number in range(600)]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS)
+    assert left.offset[left.is_put_back].tolist() == [(came + number) * SMSS for number in range(lost * is_lost)]
+
+
+def test_the_segment_that_tells_of_a_cut_is_the_first_behind_the_ack_that_asked_for_it() -> None:
+    """RFC 3168 section 6.1.2. The mark at 100 ms was answered by what came at 150, not by what says so at 120."""
+    seen = arrivals(table([(10 * number, number, 1, 1, 1 + number) for number in range(30)]), SMSS)
+    timeline: Any = SimpleNamespace(ack_ns=MS * np.array([50, 100, 101, 130, 200]))
+    times = {"bare_ns": np.zeros(0, dtype=np.int64), "asked_ns": np.zeros(0, dtype=np.int64)}
+    marked = Beside(**times, marked_ns=MS * np.array([100]), reduced_ns=MS * np.array([120, 150, 170]))
+    seen = arrivals(table([(10 * number, number, 1, 1, 1 + number) for number in range(30)]), SMSS, marked)
+    places, acks = _reduced(timeline, seen, sends(seen, SMSS, TURN_MS * MS), RHYTHM)
+    assert (places.tolist(), acks.tolist()) == ([15], [1])
+
+
+@pytest.mark.parametrize(("marked_ms", "is_open"), [([], False), ([250], True), ([900], False)])
+def test_a_window_that_marks_cut_between_two_anchors_is_not_drawn_evenly(marked_ms: list[int], is_open: bool) -> None:
+    """Between the anchors at 110 and 350 ms as much is in the network: it did not grow, or it was cut meanwhile."""
+    count = 40
+    rows = [(10 * number, number, 1, 1, 1 + number) for number in range(count)]
+    # The first segment was sent again: what may end a slow start lies behind.
+    left = sends(arrivals(table([rows[0], (5, 0, 1, 1, 1), *rows[1:]]), SMSS), SMSS, TURN_MS * MS)
+    release = np.arange(len(left.row), dtype=np.int32) - 1
+    heard = np.arange(count + 3)
+    timeline: Any = SimpleNamespace(
+        ack_ns=10 * MS * heard, arrived=SMSS * heard, snd_una=SMSS * heard, last_moved=heard, smss=SMSS
+    )
+    open_bytes = np.where(np.isin(heard, [11, 35]), 0, 50 * SMSS)
+    found = between_anchors(
+        timeline, left, release, open_bytes, RHYTHM, marked_ns=MS * np.array(marked_ms, dtype=np.int64)
+    )
+    assert bool((found[12:35] == 50 * SMSS).all()) == is_open
+
+
+@pytest.mark.parametrize(
+    ("named_ms", "told"),
+    [
+        ([1, 5, 5, 9, 12], [False, True, True, True, True]),
+        # A pause, and what is written behind it: only the first two left far apart.
+        ([1, 12, 12, 13, 13], [False] * 5),
+        # What a write sends names the newest.
+        ([12, 12, 12, 12, 12], [False] * 5),
+    ],
+)
+def test_acks_that_left_apart_and_were_heard_within_one_tick_came_together(
+    named_ms: list[int], told: list[bool]
+) -> None:
+    """Of five segments with one TSval, by the ACKs that they name; what has the tick before to itself tells nothing."""
+    stamps, begins = np.array([6] + [7] * 5), MS * np.array([0, *named_ms])
+    assert _bunched(stamps, begins, float(MS)).tolist() == [False, *told]
