@@ -368,7 +368,7 @@ def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
 
 
 def _is_off(each: Replay, kinds: Ints) -> Bools:
-    """Where it was; a law that goes by delay, and comes to no fewer of the pieces alike than it misses, goes as they do:
+    """Where it was; a law that goes by delay and comes to no fewer of the pieces alike than it misses goes as they do:
     what it missed it heard otherwise, by a queue of a segment more or less."""
     found: Bools = each.sizes > 1.0
     if each.candidate.is_by_delay:
