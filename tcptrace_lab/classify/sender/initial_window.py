@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
@@ -94,11 +94,8 @@ def initial_window(
     sent = top - beginning
     if len(timeline.slack) and timeline.slack[max(int(timeline.acks_before_send[begin]) - 1, 0)] >= timeline.smss:
         # Rebuilt, and not known to the segment: what came later than a round trip may have been asked for by the first.
-        soon = timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns
-        came, moved = timeline.snd_una[soon], timeline.newly_acked[soon & (timeline.newly_acked > 0)]
-        # None waits for its ACK beside a receiver that acknowledges each by itself (RFC 9293 section 3.8.6.3).
-        is_prompt = len(moved) >= FEWEST_ALIKE and bool((moved <= timeline.smss).all())
-        waiting = 0 if is_unseen or is_prompt else timeline.smss
+        came = timeline.snd_una[timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns]
+        waiting = 0 if is_unseen else timeline.smss
         if sent > int(came.max(initial=beginning)) - beginning + waiting:
             return None
         if not _ends_in_pause(timeline, int(came.max(initial=beginning))):
