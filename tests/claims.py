@@ -237,10 +237,13 @@ def _why_wrong(name: str, run: Run, whole: Verdict, worse: Verdict, keeps: str) 
             counts = [cycle.slow_starts for cycle in worse.seen.cycles[:-1]]
         if counts and len(counts) < len(every) and every[: len(counts)] == counts:
             return ""
-    if name == "per_cycle" and worse.seen.cycles:
-        # Taps end apart: whether what the end cuts short was long enough to count is no matter of the run.
+    if name in ("regime", "per_cycle") and worse.seen.cycles:
+        # Taps end apart: whether what the end cuts short was long enough to count is no matter of the run, nor is a
+        # regime that rests on it.
         both = [[cycle.slow_starts for cycle in verdict.seen.cycles] for verdict in (whole, worse)]
-        return "" if told == true or both[0] == both[1] else f"{told}, is {true}"
+        is_cut = len(good["slow_starts"]["per_cycle"]) != len(bad["slow_starts"]["per_cycle"])
+        if both[0] == both[1] and (is_cut or name == "per_cycle"):
+            return ""
     if name == "recovery" and true is None and told is not None:
         return f"{told}, unknown in the whole capture"
     return "" if told == true else f"{told}, is {true}"

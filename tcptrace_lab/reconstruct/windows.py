@@ -27,9 +27,10 @@ UNKNOWN = -1
 def window_columns(timeline: Timeline, stands: Bools) -> dict[str, Ints]:
     """A row per ACK and per restart: time_ns, cwnd, cwnd_low, cwnd_high, ssthresh (bytes; -1: unknown), limited_by as
     a place in LIMITS (-1: more than one fits). `stands`: at which ACKs the flight is held by no window that grows."""
-    columns = timeline.observed.windows()
+    columns = dict(timeline.observed.windows())
+    is_exhausted = columns.pop("is_exhausted")
     if len(timeline.slack):
-        columns = _widened(columns, timeline)
+        columns = _widened(columns, timeline, is_exhausted)
     return _opened(columns, timeline, stands) if stands.any() else columns
 
 
@@ -59,18 +60,31 @@ def windows(columns: dict[str, Ints]) -> pd.DataFrame:
     )
 
 
-def _widened(columns: dict[str, Ints], timeline: Timeline) -> dict[str, Ints]:
+def _widened(columns: dict[str, Ints], timeline: Timeline, is_exhausted: Bools) -> dict[str, Ints]:
     """The bounds, as far apart as the flight is uncertain."""
     at = np.maximum(np.searchsorted(timeline.ack_ns, columns["time_ns"], side="right") - 1, 0)
     slack, high = timeline.slack[at], columns["cwnd_high"]
     either = is_either(timeline, columns["limited_by"], at)
-    may_be_rwnd = either & fills_rwnd(timeline)[at]
+    is_idle = is_exhausted | (columns["limited_by"] == APPLICATION)
+    is_open = (either & fills_rwnd(timeline)[at]) | _may_be_all(timeline, is_idle, at)
     return {
         **columns,
         "limited_by": np.where(either, UNKNOWN, columns["limited_by"]),
         "cwnd_low": lowered(columns["cwnd_low"], columns["cwnd_low"] - slack, timeline.smss),
-        "cwnd_high": np.where((high == UNKNOWN) | may_be_rwnd, UNKNOWN, high + slack),
+        "cwnd_high": np.where((high == UNKNOWN) | is_open, UNKNOWN, high + slack),
     }
+
+
+def _may_be_all(timeline: Timeline, is_idle: Bools, at: Ints) -> Bools:
+    """Of rows of a rebuilt flight (`at`: the ACK of each; `is_idle`: nothing was left to send), where all may have left
+    that there was to send: of what a queue held back it is not seen when the last did, and from then on nothing bounds
+    the window."""
+    top = np.append(timeline.snd_max, 0)[timeline.sends_before_next_ack[at] - 1]
+    idle = np.flatnonzero(is_idle)
+    # Behind the last ACK there is what was sent last.
+    tops = np.append(top[idle], timeline.snd_max[-1:].max(initial=0))
+    found: Bools = top + timeline.slack[at] >= tops[np.searchsorted(idle, np.arange(len(at)))]
+    return found & (timeline.slack[at] > 0)
 
 
 def lowered(low: Ints, least: Ints | Floats, smss: int) -> Ints:

@@ -61,6 +61,18 @@ def test_what_the_rhythm_of_acks_leaves_open_is_a_part_of_the_window(seed: int, 
     assert within(seed, tmp_path, place="receiver") >= 0.99
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(8997125, id="the last of each write"),
+        pytest.param(8997016, id="the last of what was captured"),
+    ],
+)
+def test_what_may_be_the_last_that_there_was_to_send_bounds_no_window(seed: int, tmp_path: Path) -> None:
+    """At a receiver, without timestamps: a queue spaces the last of it, whenever that left."""
+    assert within(seed, tmp_path, place="receiver") >= 0.99
+
+
 def test_what_a_capture_ends_before_it_is_repaired_has_reduced_the_window(tmp_path: Path) -> None:
     """At a receiver: the third duplicate is in the capture, Tahoe's answer on its way."""
     assert within(8700026, tmp_path, place="receiver") >= 0.99

@@ -34,6 +34,8 @@ CASES = (
     (20261216, 41, "receiver", "losses", "arrivals are counted again once their numbers have moved them"),
     (20261602, 59, "receiver", "control", "what was asked for and came soonest bounds the turn"),
     (20261404, 36, "sender", "bounds", "a window is replayed with the handshake's round trip"),
+    (20261801, 65, "receiver", "control", "an ACK that released nothing shows no window at work"),
+    (20261702, 23, "receiver", "control", "a law by delay that comes to half of the cycles alike goes as they do"),
     (20261404, 8, "sender", "bounds", "a stack has that round trip, where nothing tells"),
     (20261804, 31, "sender", "control", "Westwood's window behind a recovery is seen once the network has drained"),
     (20261805, 67, "sender", "control", "a timer within a recovery keeps its threshold, and asks for none"),

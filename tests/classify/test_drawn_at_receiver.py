@@ -49,6 +49,7 @@ CASES = (
     (8931011, "clock of 15.6 ms + SACK blocks of other numbers", "recovery", "what is sure speaks for the other"),
     (8931002, "begins in avoidance", "base_rtt_s", "an ACK before the first of its tick may have released it"),
     (8932025, "begins in a recovery", "base_rtt_s", "nor does what left before the capture began tell of the turn"),
+    (9001095, "receiver", "losses", "gone back over, the end of a flight that was lost leaves no hole"),
     (8821092, "tap stalls + tap lost 0.1 %", "bottleneck_bps", "ACKs and segments between them read at once"),
 )
 

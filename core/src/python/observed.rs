@@ -119,6 +119,7 @@ fn window_arrays(py: Python<'_>, windows: infer::Windows) -> PyResult<Bound<'_, 
     arrays.set_item("cwnd_high", narrow(py, windows.cwnd_high))?;
     arrays.set_item("ssthresh", narrow(py, windows.ssthresh))?;
     arrays.set_item("limited_by", limited_by.into_pyarray(py))?;
+    arrays.set_item("is_exhausted", windows.is_exhausted.into_pyarray(py))?;
     Ok(arrays)
 }
 

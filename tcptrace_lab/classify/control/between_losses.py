@@ -45,7 +45,7 @@ from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
 from tcptrace_lab.classify.sender.by_losses import is_untold_behind
 from tcptrace_lab.classify.sender.initial_window import initial_window
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
@@ -353,7 +353,7 @@ def _rank(each: Replay) -> tuple[int, float]:
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
     # Of one cycle all pieces are off where its beginning was read wrong: one disturbance.
     cycles = each.tape.compared.pieces.stretch
-    unfit, fewest = (len(np.unique(cycles[one.sizes > 1.0])) for one in (each, best))
+    unfit, fewest = (len(np.unique(cycles[_is_off(one, kinds)])) for one in (each, best))
     if unfit - fewest >= FEWEST_MORE[each.candidate.is_by_delay]:
         return True
     noise = max(float(np.quantile(best.sizes, NOISE_SHARE)), LEAST_NOISE_SHARE)
@@ -365,6 +365,15 @@ def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
     told = np.bincount(kinds, np.clip(told, -MOST_PER_PIECE, MOST_PER_PIECE)) / np.bincount(kinds)
     is_clear = (each.sizes > best.sizes + CLEAR_OF_NOISE * noise) & (np.abs(each.misfits.error) > EXACT_SEGMENTS)
     return bool(told.sum() > REFUTED and len(np.unique(cycles[is_clear])) >= FEWEST_ALIKE)
+
+
+def _is_off(each: Replay, kinds: Ints) -> Bools:
+    """Where it was; a law that goes by delay and comes to no fewer of the pieces alike than it misses goes as they do:
+    what it missed it heard otherwise, by a queue of a segment more or less."""
+    found: Bools = each.sizes > 1.0
+    if each.candidate.is_by_delay:
+        found &= (np.bincount(kinds, found) > MAJORITY * np.bincount(kinds))[kinds]
+    return found
 
 
 def is_exact(each: Replay) -> bool:

@@ -62,7 +62,10 @@ class HeardAtLosses(Heard):
         acks = np.arange(over, until)
         # All that had left when the recovery was over is acknowledged: more than the window may have been outstanding.
         is_new = timeline.snd_una[acks] >= self.top[over] + timeline.slack[over]
-        known = acks[is_new & (timeline.slack[acks] == 0) & (timeline.newly_acked[acks] > 0)]
+        # RFC 5681 section 3.1: a window at work answers what is acknowledged. An ACK that released nothing found it
+        # smaller than what was outstanding, or what it released came late behind other flows' segments.
+        released = timeline.sends_before_next_ack[acks] > timeline.sends_before_next_ack[np.maximum(acks - 1, 0)]
+        known = acks[is_new & released & (timeline.slack[acks] == 0) & (timeline.newly_acked[acks] > 0)]
         chosen = sorted({int(known[place]) for place in (0, len(known) // 2, -1)}) if len(known) else []
         return [(ack, self.marks.add(Mark(ack=ack, event=SET, now_ns=int(timeline.ack_ns[ack])))) for ack in chosen]
 

@@ -279,10 +279,22 @@ def _tails_unseen(seen: Reconstruction) -> int:
     before = np.searchsorted(timeline.acks_before_send, ends, side="right")
     is_done = timeline.snd_max[np.maximum(before - 1, 0)] <= timeline.snd_una[ends]
     return sum(
-        _largest(seen) if each.restarts else max(each.dupacks, 1)
+        (_largest(seen) if each.restarts else max(each.dupacks, 1)) if done else _ends_unseen(timeline, each)
         for each, done in zip(seen.episodes, is_done.tolist(), strict=True)
-        if done and each.is_loss
+        if (done or each.restarts) and each.is_loss
     )
+
+
+def _ends_unseen(timeline: Timeline, each: Episode) -> int:
+    """Segments that the last ACKs before a restart may have released beyond what came: lost, and gone back over, they
+    come as new ones. Each releases what it acknowledges, and at most a segment more (RFC 5681 section 3.1)."""
+    sent, until = each.first_send, int(timeline.acks_before_send[each.first_send])
+    since = max(int(timeline.acks_before_send[sent - 1]) - 1, 0) if sent else until
+    moved = timeline.newly_acked[since:until]
+    came = slice(int(np.searchsorted(timeline.acks_before_send, since, side="right")), sent)
+    opened = int(moved.sum()) + timeline.smss * int(np.count_nonzero(moved))
+    unseen = opened - int((timeline.send_end[came] - timeline.send_offset[came]).sum())
+    return max(unseen // timeline.smss, 0)
 
 
 def first_flight_lost(seen: Reconstruction) -> bool:

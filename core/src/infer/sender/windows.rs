@@ -26,6 +26,8 @@ columns! {
         limited_by: Limit,
         /// Limited by its application, whatever the tap's place: its window had been emptied.
         is_starved: bool,
+        /// No data was left for it to release.
+        is_exhausted: bool,
     }
 }
 
@@ -76,6 +78,7 @@ impl Windows {
                 ssthresh: ssthresh.map_or(UNKNOWN, |(.., ssthresh)| ssthresh),
                 limited_by: limit,
                 is_starved: limit == Limit::Application && held_back.starved[ack],
+                is_exhausted: held_back.exhausted[ack],
             };
             // The timer moves the window between two ACKs: the ACK before keeps the old one, a row of its own has the
             // new.
