@@ -133,7 +133,7 @@ class Parts:
         return found
 
     def _goes_on_to_drain(self, sent: Ints, again: Ints) -> Bools:
-        """Whether a recovery without SACK that the ACK of all before it seems to end is over in Linux with the next, and
+        """Whether a recovery without SACK that the ACK of all before it seems to end is over with the next (Linux), and
         leaves a smaller window then (Westwood's): nothing is sent from there until the network has drained."""
         timeline, flight, most = self.seen.timeline, self.seen.flight, len(self.seen.flight) - 1
         recover = timeline.observed.events()["recover"]

@@ -7,6 +7,7 @@ and the claim "a full buffer" needs losses that agree with each other.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -137,41 +138,70 @@ def carried_behind(seen: Reconstruction, at_loss: Floats, bdp: Estimate) -> Floa
     return found
 
 
-def met_behind(seen: Reconstruction, pps: float | None) -> Floats:
-    """The longest queue in packets, but for a tenth, that what left behind each first lost segment met before that was
-    noticed, as far as its duplicate ACKs tell; NaN: not known.
+@dataclass(frozen=True)
+class AnsweredBehind:
+    """Segments that left behind first lost ones before that was noticed, and the ACKs that tell that each had come."""
+
+    number: Ints
+    send: Ints
+    ack: Ints
+
+
+def answered_behind(seen: Reconstruction, asked: Bools) -> AnsweredBehind:
+    """Those of the loss events `asked` about, in order of their `number`, as far as duplicate ACKs tell.
 
     A receiver answers each segment behind a hole at once (RFC 5681 section 4.2): the first SACK of a byte tells when
     its segment came. Without SACK a duplicate tells that one more did: as many more as were sent again may have been
-    lost before it, and where fewer duplicates came than segments left, some of them are missing. Without what a faster
-    line before the bottleneck may have held.
+    lost before it, and where fewer duplicates came than segments left, some of them are missing.
     """
-    timeline = seen.timeline
-    found, samples = np.full(len(seen.episodes), np.nan), timeline.rtt[1]
-    if pps is None or not len(samples):
-        return found
-    for number, each in enumerate(seen.episodes):
-        heard = int(timeline.acks_before_send[each.first_send])
-        over = int(np.searchsorted(timeline.snd_una, each.una, side="right"))
-        lost = int(np.searchsorted(timeline.send_ns, each.lost_sent_ns, side="right")) - 1
-        dups = np.arange(max(heard - each.dupacks, 0), over)
-        dups = dups[timeline.is_dupack[dups]]
-        sends = np.arange(lost + 1, each.first_send)
-        if not each.dupacks or not len(sends) or timeline.is_retransmission[sends].any():
-            continue
-        if timeline.has_sack:
-            dups = dups[np.diff(np.maximum.accumulate(timeline.sack_high[dups]), prepend=0) > 0]
-            at = np.searchsorted(timeline.send_end[sends], timeline.sack_high[dups])
-        elif (len(dups) + each.retransmitted) * timeline.smss >= timeline.snd_max[sends[-1]] - each.una:
-            come = each.una + (np.arange(len(dups)) + each.retransmitted) * timeline.smss
-            at = np.searchsorted(timeline.send_offset[sends], come)
-        else:
-            continue
-        dups, sends = dups[at < len(sends)], sends[at[at < len(sends)]]
-        if len(sends):
-            waited = (timeline.ack_ns[dups] - timeline.send_ns[sends] - samples.min()) * pps / 1e9
-            (ahead,) = held_before(seen, pps, timeline.send_ns[sends])
-            found[number] = float(np.percentile(waited - ahead, LONGEST_BUT_STALLS_PERCENTILE))
+    timeline, numbers = seen.timeline, np.flatnonzero(asked)
+    rows = [seen.episodes[number] for number in numbers.tolist()]
+    first, una, lost_ns, dupacks, again = (
+        np.array([getattr(each, name) for each in rows], dtype=np.int64)
+        for name in ("first_send", "una", "lost_sent_ns", "dupacks", "retransmitted")
+    )
+    heard = timeline.acks_before_send[first].astype(np.int64)
+    begin = np.searchsorted(timeline.send_ns, lost_ns, side="right")
+    over = np.searchsorted(timeline.snd_una, una, side="right")
+    sent_again = np.append(0, np.cumsum(timeline.is_retransmission))
+    # Of more than one at the same place the first alone: the work goes by the ACKs.
+    is_told = (np.diff(una, prepend=-1) != 0) & (dupacks > 0) & (begin < first) & (sent_again[first] == sent_again[np.minimum(begin, first)])
+    since = np.maximum(heard - dupacks, 0)
+    length = np.where(is_told, np.maximum(over - since, 0), 0)
+    # The ACKs of all of them in one column, and whose each is.
+    of = np.repeat(np.arange(len(rows)), length)
+    ack = np.repeat(since - np.cumsum(length) + length, length) + np.arange(length.sum())
+    is_dup = timeline.is_dupack[ack]
+    of, ack = of[is_dup], ack[is_dup]
+    if timeline.has_sack:
+        high = timeline.sack_high[ack].astype(np.int64)
+        above = of * (int(high.max(initial=0)) + 1) + high
+        is_news = np.diff(np.maximum.accumulate(above), prepend=-1) > 0
+        of, ack = of[is_news], ack[is_news]
+        send = np.searchsorted(timeline.snd_max, timeline.sack_high[ack])
+    else:
+        count = np.bincount(of, minlength=len(rows))
+        is_whole = (count + again) * timeline.smss >= timeline.snd_max[np.maximum(first - 1, 0)] - una
+        rank = np.arange(len(of)) - np.searchsorted(of, of)
+        of, ack, rank = (column[is_whole[of]] for column in (of, ack, rank))
+        send = np.searchsorted(timeline.snd_max, una[of] + (rank + again[of]) * timeline.smss) + 1
+    send = np.maximum(send, begin[of])
+    is_within = send < first[of]
+    return AnsweredBehind(number=numbers[of[is_within]], send=send[is_within], ack=ack[is_within])
+
+
+def met_behind(seen: Reconstruction, answered: AnsweredBehind, ahead: Floats, pps: float) -> Floats:
+    """The longest queue in packets, but for a tenth, that what left behind each first lost segment met; NaN: not known.
+    Without what a faster line before the bottleneck may have held (`ahead`)."""
+    timeline, found = seen.timeline, np.full(len(seen.episodes), np.nan)
+    least_ns = timeline.rtt[1].min()
+    waited = (timeline.ack_ns[answered.ack] - timeline.send_ns[answered.send] - least_ns) * pps / 1e9 - ahead
+    waited = waited[np.lexsort((waited, answered.number))]
+    numbers, begins, counts = np.unique(answered.number, return_index=True, return_counts=True)
+    place = (counts - 1) * LONGEST_BUT_STALLS_PERCENTILE / 100
+    below = begins + place.astype(np.int64)
+    above = np.minimum(below + 1, begins + counts - 1)
+    found[numbers] = waited[below] + (waited[above] - waited[below]) * (place % 1)
     return found
 
 

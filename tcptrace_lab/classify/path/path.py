@@ -17,6 +17,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR, later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer import (
+    answered_behind,
     buffer_of,
     carried_behind,
     held_before,
@@ -186,15 +187,19 @@ def infer_path(
         asked = once_a_flight(seen, at_loss, free)
         own, at_losses = queue, np.array(at_loss)[asked]
         elsewhere = np.zeros(len(at_losses))
+        behind = carried_behind(seen, np.array(at_loss), _product(base, pps))
         if len(queue) and pps.value is not None:
             rows, samples = timeline.rtt
             lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
-            held, elsewhere = held_before(seen, pps.value, timeline.ack_ns[rows] - samples, lost_ns[asked])
+            answered = answered_behind(seen, asked)
+            left_ns = (timeline.ack_ns[rows] - samples, lost_ns[asked], timeline.send_ns[answered.send])
+            held, elsewhere, ahead = held_before(seen, pps.value, *left_ns)
             own = np.minimum(seen.under_way, queue - held)
+            behind = np.fmax(behind, met_behind(seen, answered, ahead, pps.value))
         buffer = buffer_of(
             at_losses,
             elsewhere,
-            np.fmax(carried_behind(seen, np.array(at_loss), _product(base, pps)), met_behind(seen, pps.value))[asked],
+            behind[asked],
             queue,
             own,
             base_rtt=base,
