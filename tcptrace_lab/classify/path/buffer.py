@@ -165,7 +165,8 @@ def answered_behind(seen: Reconstruction, asked: Bools) -> AnsweredBehind:
     over = np.searchsorted(timeline.snd_una, una, side="right")
     sent_again = np.append(0, np.cumsum(timeline.is_retransmission))
     # Of more than one at the same place the first alone: the work goes by the ACKs.
-    is_told = (np.diff(una, prepend=-1) != 0) & (dupacks > 0) & (begin < first) & (sent_again[first] == sent_again[np.minimum(begin, first)])
+    is_told = (np.diff(una, prepend=-1) != 0) & (dupacks > 0) & (begin < first)
+    is_told &= sent_again[first] == sent_again[np.minimum(begin, first)]
     since = np.maximum(heard - dupacks, 0)
     length = np.where(is_told, np.maximum(over - since, 0), 0)
     # The ACKs of all of them in one column, and whose each is.
