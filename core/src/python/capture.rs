@@ -254,13 +254,13 @@ pub fn told<T: Send, E: Send>(
     failed: impl FnOnce(E) -> PyErr,
     work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<T, E> + Send,
 ) -> PyResult<T> {
-    let (mut raised, mut last) = (None, Instant::now());
+    let (mut raised, mut last) = (None, None::<Instant>);
     let done = py.detach(|| {
         work(&mut |position| {
-            if last.elapsed() < EACH {
+            if last.is_some_and(|last| last.elapsed() < EACH) {
                 return true;
             }
-            last = Instant::now();
+            last = Some(Instant::now());
             let told = Python::attach(|py| {
                 py.check_signals()?;
                 if let Some(progress) = &progress {

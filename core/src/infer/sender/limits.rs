@@ -150,7 +150,7 @@ fn until_next_bunch_ns(trace: &Trace) -> Vec<i64> {
             ends = Some((here, next));
         }
         let Some((last, begins)) = ends else { continue };
-        if (last - here) * PROMPT_PARTS.get() <= begins - here {
+        if (last - here).saturating_mul(PROMPT_PARTS.get()) <= begins - here {
             found[ack - 1] = (begins - here).min(HOST_NS.get() * PROMPT_PARTS.get());
         }
     }

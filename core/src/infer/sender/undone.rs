@@ -4,7 +4,7 @@ use super::finder::Finder;
 use super::restarts::AFTER_RESTART;
 use super::trace::LossEvent;
 use crate::infer::ordered::from;
-use crate::recovery::DetectedBy;
+use crate::recovery::{DUP_THRESH, DetectedBy};
 use crate::threshold::threshold;
 
 // New data for what is acknowledged once a timeout was taken back: all of it, between half (a window halved) and more.
@@ -50,7 +50,11 @@ impl Finder<'_> {
             from(trace.send_ns, event.first_send, |left| left < heard_ns),
             sent_by(over)?,
         );
-        let is_whole = until <= bound
+        // A window that is given back lets go at once.
+        let goes_on = over < answered + DUP_THRESH as usize
+            || sent_by(answered + DUP_THRESH as usize)? > from;
+        let is_whole = goes_on
+            && until <= bound
             && until > from
             && event.recover - una >= AFTER_RESTART.get() * trace.smss;
         let again = seen.again_within(event.first_send + 1, until);
