@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::finder::Finder;
 use super::restarts::AFTER_RESTART;
 use super::trace::LossEvent;
-use crate::infer::given::{FEWEST_SAMPLES, HOST_NS};
+use crate::infer::given::{AT_LEAST, FEWEST_SAMPLES, HOST_NS};
 use crate::infer::ordered::from;
 use crate::recovery::{DetectedBy, LEAST_RTO_NS};
 use crate::threshold::threshold;
@@ -203,8 +203,10 @@ impl Finder<'_> {
             .map(|ack| self.trace.ack_ns[ack]);
         !self.trace.has_sack
             || self.is_silent(send)
-            || begun_ns
-                .is_none_or(|begun_ns| self.trace.send_ns[send] - begun_ns >= LEAST_RTO_NS.get())
+            || begun_ns.is_none_or(|begun_ns| {
+                (self.trace.send_ns[send] - begun_ns) as f64
+                    >= AT_LEAST.get() * LEAST_RTO_NS.get() as f64
+            })
     }
 
     /// Whether the copy before is answered sooner than this one can be, and nothing leaves behind it for many ACKs, where
