@@ -131,11 +131,12 @@ def test_backing_off_twice_is_one_slow_start() -> None:
 def test_a_copy_lost_again_that_an_ack_tells_of_waits_for_no_timer(late_ms: float, expired: bool) -> None:
     """RFC 8985 section 5: number 1 goes again at 103 ms, and at once when number 5, sent behind that copy, is SACKed.
 
-    At a window of two segments no more is sent then than after a timeout. Between two ACKs it is the timer, as soon as one may expire.
+    At a window of two segments no more is sent then than after a timeout. Between two ACKs it is the timer, as soon as
+    one may expire.
     """
     sent = [*[(0.1 * number, number) for number in range(5)], (103.0, 1), (105.0, 5), (205.0 + late_ms, 1)]
     heard = [(100.0, 1), (101.0, 1), (102.0, 1), (103.0, 1), (205.0, 1), *[(305.0, 1)] * expired, (315.0, 1)]
-    blocks = {1: [(2, 3)], 2: [(2, 4)], 3: [(2, 5)], **dict.fromkeys(range(4, len(heard)), [(2, 6)])}
+    blocks = {1: [(2, 3)], 2: [(2, 4)], 3: [(2, 5)], **{place: [(2, 6)] for place in range(4, len(heard))}}
     seen = ladder(sent, [*heard, (405.1 + late_ms, 6)], blocks=blocks)
     assert [event.restarts for event in seen.episodes] == [False, *[True] * expired]
     assert seen.losses["detected_by"].tolist() == ["sack", "rto" if expired else "sack"]

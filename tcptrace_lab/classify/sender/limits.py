@@ -177,9 +177,11 @@ def limits_told(
 
 def _before_bursts(seen: Reconstruction) -> dict[str, float]:
     """Share of the time, put down to a window, in which a burst that followed tells of room or of a host's delay."""
-    timeline = seen.timeline
-    is_open = before_bursts(seen) & (seen.flight + timeline.smss <= timeline.rwnd)
-    return _by_limit(timeline, _spans(timeline)[is_open], limited_at(timeline)[is_open], "cwnd", "rwnd")
+    timeline, acks = seen.timeline, before_bursts(seen)
+    acks = acks[seen.flight[acks] + timeline.smss <= timeline.rwnd[acks]]
+    if not len(acks):
+        return {}
+    return _by_limit(timeline, _spans(timeline, acks), limited_at(timeline, acks), "cwnd", "rwnd")
 
 
 def _move(shares: dict[str, float], name: str, to: str = UNKNOWN, *, most: float = 1.0) -> None:
@@ -200,11 +202,15 @@ def _paused(seen: Reconstruction, least_ns: int) -> float:
     return share_of(timeline, float(waits[waits > least_ns].sum()))
 
 
-def _spans(timeline: Timeline) -> Ints:
-    """How long each ACK was the last one, until the last segment left."""
+def _spans(timeline: Timeline, acks: Ints | None = None) -> Ints:
+    """How long each ACK, or each of these, was the last one, until the last segment left."""
     until = int(timeline.send_ns[-1])
-    found: Ints = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
-    return found
+    if acks is None:
+        found: Ints = np.diff(np.minimum(np.append(timeline.ack_ns, until), until))
+        return found
+    is_last = acks + 1 >= len(timeline.ack_ns)
+    ends_ns = np.where(is_last, until, timeline.ack_ns[np.where(is_last, acks, acks + 1)])
+    return np.minimum(ends_ns, until) - np.minimum(timeline.ack_ns[acks], until)
 
 
 def _by_limit(timeline: Timeline, spent_ns: Ints, limited: Ints, *names: str) -> dict[str, float]:
