@@ -111,7 +111,7 @@ def initial_window(
     offered = timeline.rwnd[timeline.ack_ns < until]
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
-    if not is_bbr and not len(timeline.slack) and _falls_short(timeline, top, sent):
+    if not is_bbr and _falls_short(timeline, top, sent):
         return None
     segments = -(-sent // timeline.smss)
     # Linux counts packets, RFC 5681 bytes: of short segments between full ones it is not known which of both was full.
@@ -124,7 +124,7 @@ def _falls_short(timeline: Timeline, top: int, sent: int) -> bool:
     while nothing was lost, the receiver's window had room and more was sent later: a window that it had filled lets go
     with each ACK as much as that acknowledges, and grows (RFC 5681 section 3.1), so the application had no more."""
     over = int(np.searchsorted(timeline.snd_una, top, side="left"))
-    if over >= len(timeline.ack_ns) or timeline.is_dupack[: over + 1].any():
+    if over >= len(timeline.ack_ns) or timeline.is_dupack[: over + 1].any() or timeline.slack[: over + 1].any():
         return False
     last = int(timeline.sends_before_next_ack[over])
     if last >= len(timeline.send_ns) or timeline.is_retransmission[: last + 1].any():
