@@ -10,12 +10,28 @@ import pytest
 from tcptrace_lab.classify.path.buffer import buffer_of
 from tcptrace_lab.classify.path.path import with_short
 from tcptrace_lab.reconstruct.estimate import Estimate
+from tcptrace_lab.reconstruct.timeline import Floats
 from tests.claims import main_verdict
 from tests.random_runs import tapped
 from tests.reconstruct.ladder import ladder
 
 RTT = Estimate(value=0.05, low=0.05, high=0.05, method="")
 RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
+
+
+def _told(met: tuple[float, ...], queue: Floats, *, stalled_ns: int = 0) -> Estimate:
+    """Of losses that met these queues, where nothing else bounds the buffer."""
+    return buffer_of(
+        np.array(met),
+        np.zeros(len(met)),
+        np.full(len(met), np.nan),
+        queue,
+        queue,
+        base_rtt=RTT,
+        pps=RATE,
+        resolution_ns=1000,
+        stalled_ns=stalled_ns,
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,17 +50,7 @@ RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
     ],
 )
 def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], value: float | None) -> None:
-    queue = np.concatenate((np.zeros(300), np.linspace(0.0, max(met), 100)))
-    found = buffer_of(
-        np.array(met),
-        np.zeros(len(met)),
-        np.full(len(met), np.nan),
-        queue,
-        queue,
-        base_rtt=RTT,
-        pps=RATE,
-        resolution_ns=1000,
-    )
+    found = _told(met, np.concatenate((np.zeros(300), np.linspace(0.0, max(met), 100))))
     assert found.value == value
     if value is not None:
         assert found.low is not None
@@ -120,17 +126,6 @@ def test_what_was_carried_behind_a_loss_before_it_was_noticed_was_no_full_buffer
 @pytest.mark.parametrize(("met", "value"), [((908.0,), None), ((90.0,), None), ((908.0,) * 4, 908.0)])
 def test_one_loss_where_the_tap_did_not_read_tells_no_buffer(met: tuple[float, ...], value: float | None) -> None:
     """900 services long nothing was read: what left before seems to have waited for as long."""
-    queue = np.linspace(0.0, max(met), 100)
-    found = buffer_of(
-        np.array(met),
-        np.zeros(len(met)),
-        np.full(len(met), np.nan),
-        queue,
-        queue,
-        base_rtt=RTT,
-        pps=RATE,
-        resolution_ns=1000,
-        stalled_ns=900_000_000,
-    )
+    found = _told(met, np.linspace(0.0, max(met), 100), stalled_ns=900_000_000)
     assert found.value == value
     assert value is not None or (found.low is not None and found.low <= 8.0)
