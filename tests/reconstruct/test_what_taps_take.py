@@ -54,6 +54,14 @@ def test_the_spacing_of_a_path_that_is_never_idle_is_no_tick(acks: int) -> None:
     assert not clock_of(stamps, is_sent).is_coarse
 
 
+def test_the_spacing_of_a_queue_that_others_share_is_no_tick() -> None:
+    """Others' packets lie between some of its own; what an ACK releases leaves with it."""
+    apart = np.random.default_rng(1).integers(1, 4, 2_000)
+    heard = 80_000_000 + np.round(600_200.3 * np.cumsum(apart)).astype(np.int64)
+    stamps = np.repeat(heard, 3)
+    assert not clock_of(stamps, np.resize([False, True, True], len(stamps))).is_coarse
+
+
 @pytest.mark.parametrize(
     ("packet_ns", "round_ns", "tick_ns"),
     [(121_120, 40_313_701, 1), (121_120, 336 * 121_120, 121_120), (1_298_303, 160 * 1_298_303 + 66_000, 1)],

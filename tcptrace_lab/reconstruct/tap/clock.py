@@ -185,6 +185,8 @@ def _tick(stamps: Ints, ways: tuple[Ints, ...]) -> int:
     since = np.abs(stamps[:: 1 + len(stamps) // TICK_SAMPLE] - stamps[0])
     is_paced = any(_is_even(way[:TICK_SAMPLE]) for way in ways)
     own = 0 if is_paced else _least_apart(stamps[:TICK_SAMPLE])
+    if own and any(map(_never_shares, ways)):
+        own = 0
     found, told, most = 0, since, int(since.max())
     for tick in TICKS_NS:
         if most <= 2 * tick:
@@ -209,6 +211,13 @@ def _is_even(way: Ints) -> bool:
         return False
     usual = _core.median(gaps)
     return bool(usual > 0 and np.mean(np.abs(gaps - usual) <= ROUNDING_NS) >= 1 - ODD_SHARE)
+
+
+def _never_shares(way: Ints) -> bool:
+    """Whether no two that go one way have one stamp, though many come as close as any do: a queue sends them a packet's
+    time apart, whoever else's are between, and a tick as long would hold two of them now and then."""
+    gaps = np.diff(way[:TICK_SAMPLE])
+    return bool(len(gaps) >= ENOUGH_STAMPS and gaps.min() > 0 and np.mean(gaps < 1.5 * gaps.min()) > ODD_SHARE)
 
 
 def _least_apart(stamps: Ints) -> int:
