@@ -135,6 +135,24 @@ impl Finder<'_> {
             // Cut or overwritten options hide which of the ACKs behind it are duplicates.
             && known == moved + 1
             && !self.is_silent(send)
+            && !self.is_outrun(send, moved)
+    }
+
+    /// Whether an ACK that moves covers what was sent again behind the copy before: with SACK that tells that the copy is
+    /// lost, whether a recovery goes on or not (RFC 8985 section 5).
+    pub(super) fn is_outrun(&self, send: usize, moved: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let rank = seen.again.partition_point(|&again| (again as usize) < send);
+        let Some(copy) = self.repeats[rank].filter(|_| trace.has_sack) else {
+            return false;
+        };
+        let since = moved
+            .checked_sub(1)
+            .map_or(i64::MIN, |ack| seen.snd_una[ack]);
+        seen.again_within(copy as usize + 1, send).any(|rank| {
+            let again = seen.again[rank] as usize;
+            trace.send_offset[again] >= since && trace.send_end[again] <= seen.snd_una[moved]
+        })
     }
 
     /// Whether a retransmission repairs what the event before began with, as the ACK of all that passes: its sender had not

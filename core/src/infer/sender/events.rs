@@ -131,7 +131,8 @@ impl Finder<'_> {
         } = begun;
         let since = seen.last_moved(known).map_or(0, |moved| moved + 1);
         let dupacks = seen.dupacks(since, known);
-        let has_sack = known > 0 && trace.sacked[known - 1] > 0;
+        let is_told_by_ack = || since == known && self.is_outrun(start, known - 1);
+        let has_sack = known > 0 && (trace.sacked[known - 1] > 0 || is_told_by_ack());
         // Nothing had told of a loss, or long before: the timer did it, and whatever is acknowledged next, be it the first
         // copy, opens the window of one segment.
         let is_timer = (is_silent && dupacks == 0) || self.is_long_since(start, since);
