@@ -85,8 +85,8 @@ def test_a_simulated_compound_has_the_models_case_and_cycle() -> None:
     row = rows(found)["compound"]
     assert found["agreement"] == "agrees"
     assert row["case"] == row["quantities"]["case"]["observed"] == 2
-    # What the queue never reached may be any: with the largest buffer and the least gamma of their bounds it is case 4.
-    assert row["compatible"] == [2, 4]
+    # What the queue never reached may be any: with no buffer and gamma of their bounds it is another.
+    assert row["compatible"] == [2]
     gamma, variant = found["compound"]["gamma"], found["sender_tcp"]["candidates"][0]["variant"]
     assert (gamma["value"], gamma["high"], row["inputs"]["gamma"]) == (None, None, None)
     assert 10 < gamma["low"] <= control.gamma
