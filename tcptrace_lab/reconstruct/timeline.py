@@ -41,6 +41,12 @@ def parts(rows: int) -> Iterator[slice]:
     return (slice(at, min(at + AT_ONCE, rows)) for at in range(0, rows, AT_ONCE))
 
 
+def rows_from(begins: Ints, lengths: Ints) -> Ints:
+    """So many rows from each of these on, one after the other."""
+    found: Ints = np.repeat(begins + lengths - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
+    return found
+
+
 @contextmanager
 def _inferring() -> Iterator[None]:
     try:

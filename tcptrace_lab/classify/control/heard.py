@@ -33,7 +33,7 @@ from tcptrace_lab.classify.control.marks import (
 from tcptrace_lab.classify.control.parts import Losses, Parts
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, rows_from
 
 
 class Heard:
@@ -173,7 +173,7 @@ class Heard:
         is_over, is_restart = losses.over < losses.bound, losses.kind != LOSS
         first = losses.known[~is_restart]
         lengths = np.maximum(np.minimum(losses.over, losses.bound)[~is_restart] - first, 0)
-        within = np.repeat(first + lengths - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
+        within = rows_from(first, lengths)
         kind[within[kind[within] == ACK]] = ARRIVAL
         mended = is_over & ~is_restart
         over = losses.over[mended]

@@ -25,7 +25,7 @@ from tcptrace_lab.reconstruct.given import (
     WITHIN_SEGMENTS,
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, rows_from
 from tcptrace_lab.reconstruct.windows import RWND, limited_at
 
 # What is the same queue: one is in service, and a delayed ACK makes it one longer or shorter.
@@ -171,7 +171,7 @@ def answered_behind(seen: Reconstruction, asked: Bools) -> AnsweredBehind:
     length = np.where(is_told, np.maximum(over - since, 0), 0)
     # The ACKs of all of them in one column, and whose each is.
     of = np.repeat(np.arange(len(rows)), length)
-    ack = np.repeat(since - np.cumsum(length) + length, length) + np.arange(length.sum())
+    ack = rows_from(since, length)
     is_dup = timeline.is_dupack[ack]
     of, ack = of[is_dup], ack[is_dup]
     if timeline.has_sack:

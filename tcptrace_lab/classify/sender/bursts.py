@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Ints, parts
+from tcptrace_lab.reconstruct.timeline import Ints, parts, rows_from
 
 # RFC 5681 section 3.1: in slow start an ACK lets go what it acknowledges, and as much again.
 MOST_RELEASED = 2
@@ -32,6 +32,4 @@ def before_bursts(seen: Reconstruction) -> Ints:
     bursts = np.flatnonzero(is_burst[1:] & is_silent[:-1]) + 1
     first_silent = np.flatnonzero(np.diff(is_silent.view(np.int8), prepend=np.int8(0)) > 0)
     begins = first_silent[np.searchsorted(first_silent, bursts) - 1]
-    lengths = bursts - begins
-    silent = np.repeat(bursts - np.cumsum(lengths), lengths) + np.arange(lengths.sum())
-    return np.concatenate((silent, bursts[np.isin(bursts + 1, begins)]))
+    return np.concatenate((rows_from(begins, bursts - begins), bursts[np.isin(bursts + 1, begins)]))

@@ -27,7 +27,7 @@ from tcptrace_lab.reconstruct.given import (
     PAUSE_SHARE,
 )
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Places, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Places, Timeline, rows_from
 
 # Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
 IDLE_FACTOR = 1.5
@@ -89,7 +89,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
     low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * longer + near)
     first = np.searchsorted(timeline.ack_ns, times - high, side="left")
     behind_each = np.searchsorted(timeline.ack_ns, times - low, side="right") - first
-    rows = np.repeat(first - np.cumsum(behind_each) + behind_each, behind_each) + np.arange(int(behind_each.sum()))
+    rows = rows_from(first, behind_each)
     lags = np.repeat(times, behind_each) - timeline.ack_ns[rows]
     if not len(lags):
         return None

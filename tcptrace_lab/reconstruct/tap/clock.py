@@ -217,7 +217,7 @@ def _never_shares(way: Ints) -> bool:
     """Whether no two that go one way have one stamp, though many come as close as any do: a queue sends them a packet's
     time apart, whoever else's are between, and a tick as long would hold two of them now and then."""
     gaps = np.diff(way[:TICK_SAMPLE])
-    return bool(len(gaps) >= ENOUGH_STAMPS and gaps.min() > 0 and np.mean(gaps < 1.5 * gaps.min()) > ODD_SHARE)
+    return bool(len(gaps) >= ENOUGH_STAMPS and gaps.min() > 0 and np.mean(np.round(gaps / gaps.min()) == 1) > ODD_SHARE)
 
 
 def _least_apart(stamps: Ints) -> int:

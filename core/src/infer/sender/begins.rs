@@ -142,14 +142,13 @@ impl Finder<'_> {
     /// lost, whether a recovery goes on or not (RFC 8985 section 5).
     pub(super) fn is_outrun(&self, send: usize, moved: usize) -> bool {
         let (trace, seen) = (self.trace, self.seen);
-        let rank = seen.again.partition_point(|&again| (again as usize) < send);
-        let Some(copy) = self.repeats[rank].filter(|_| trace.has_sack) else {
+        let Some(copy) = self.copy_before(send).filter(|_| trace.has_sack) else {
             return false;
         };
         let since = moved
             .checked_sub(1)
             .map_or(i64::MIN, |ack| seen.snd_una[ack]);
-        seen.again_within(copy as usize + 1, send).any(|rank| {
+        seen.again_within(copy + 1, send).any(|rank| {
             let again = seen.again[rank] as usize;
             trace.send_offset[again] >= since && trace.send_end[again] <= seen.snd_una[moved]
         })

@@ -27,17 +27,14 @@ impl Finder<'_> {
 
     /// When the data of a retransmission was last sent before.
     pub fn sent_before(&self, send: usize) -> i64 {
-        let rank = self
-            .seen
-            .again
-            .partition_point(|&again| (again as usize) < send);
-        let copy = self
-            .repeats
-            .get(rank)
-            .copied()
-            .flatten()
-            .map_or(send, |copy| copy as usize);
-        self.trace.send_ns[copy]
+        self.trace.send_ns[self.copy_before(send).unwrap_or(send)]
+    }
+
+    /// The send that a retransmission repeats.
+    pub fn copy_before(&self, send: usize) -> Option<usize> {
+        let again = &self.seen.again;
+        let rank = again.partition_point(|&again| (again as usize) < send);
+        self.repeats.get(rank)?.map(|copy| copy as usize)
     }
 
     /// Whether the retransmission at this place of `again` repeats one not before send `since`.
