@@ -47,6 +47,8 @@ CASES = (
     (20261811, 54, "sender", "slow starts", "no timer expires sooner than the least one, while blocks tell"),
     (20261811, 8, "sender", "control", "what the ACK that ends a recovery shows outrun begins the next"),
     (20261810, 65, "sender", "slow starts", "a timer among blocks: its copy is answered too soon, and nothing leaves"),
+    (20262001, 21, "sender", "bounds", "windows are replayed with the round trips that the one followed has heard"),
+    (20262001, 21, "receiver", "bounds", "a window that was seen cut between two losses is none that is not used"),
 )
 
 

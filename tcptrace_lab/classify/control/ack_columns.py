@@ -60,10 +60,10 @@ class AckColumns:
         # Few ask what had arrived again, and those of a few ACKs; all that is held from here on is held together.
         timeline.let_go("delivered")
 
-    def keep_plain(self, told: Collection[int | None]) -> None:
-        """Lets the round trips go of what is SACKed, and those with a handshake's that is not among `told`: nobody asks
+    def keep(self, read: Collection[tuple[int | None, bool]]) -> None:
+        """Lets the other round trips go (by the handshake's that was told, and whether of what is SACKed): nobody asks
         for them again."""
-        self.round_trips = {(each, False): self.round_trips[each, False] for each in told}
+        self.round_trips = {each: self.round_trips[each] for each in read}
 
 
 def _round_trips(timeline: Timeline, handshake_rtt_ns: int | None) -> dict[tuple[int | None, bool], Ints]:

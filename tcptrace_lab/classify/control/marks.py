@@ -24,6 +24,11 @@ ACK, ARRIVAL, LOSS, RESTART, TIMEOUT, EXPIRED, RECOVERED, SET, OPENING, UNDONE =
 When = Literal["always", "new", "all", "ends itself", "ends as seen", "reduces once", "reduces again"]
 
 
+def opens_window(when: Iterable[When]) -> bool:
+    """Whether these are the marks of a sender that opens its window on the ACK that ends a recovery, as Linux does."""
+    return not {"new", "all"}.isdisjoint(when)
+
+
 @dataclass(kw_only=True, slots=True)
 class Mark:
     """`ack` is the last ACK before or at it, `when` the readings that have it; the rest is the core's, by these names.

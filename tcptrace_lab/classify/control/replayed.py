@@ -24,6 +24,7 @@ from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.identified import HIDDEN, Identified
 from tcptrace_lab.classify.control.limited import as_told, limits_of
+from tcptrace_lab.classify.control.marks import opens_window
 from tcptrace_lab.classify.control.of_sender import identify_sender
 from tcptrace_lab.classify.control.tape import Tape, tape
 from tcptrace_lab.classify.control.told import ByModel, of_bbr, or_bbr, unbounded, window_by_model
@@ -145,7 +146,7 @@ def with_replay(
     is_named = len(left) == 1 and identified.control is not None and is_followed(identified.left[0])
     columns = identified.left[0].tape.compared.heard.columns
     readings = {reading for *_, reading in left}
-    columns.keep_plain({handshake_ns for handshake_ns, _ in readings})
+    columns.keep({(handshake_ns, opens_window(when)) for handshake_ns, when in readings})
     del identified
     # What is worked out of these alone is a small part of what all rows would take.
     open_rows = np.flatnonzero(hidden | unmet).astype(np.int32)
@@ -165,12 +166,13 @@ def with_replay(
         del cwnd, threshold
     reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
     had = _had(players, reached, smss=seen.timeline.smss)
+    # Where more is outstanding than the window at work it was seen cut: that is no window which is not used.
+    wanted = hidden & _is_anchored(seen, shown) & ~((shown["cwnd"] < seen.flight[acks]) & (shown["limited_by"] == CWND))
     del tapes, rows, players, columns
     largest = np.maximum(reached, had.most)
     most = np.maximum(had.most, _opened(seen, shown, acks, open_rows), out=had.most)
     np.minimum(most, largest, out=most)
     del acks, reached, largest
-    wanted = hidden & _is_anchored(seen, shown)
     kept, wanted = _kept(shown, wanted, open_rows), wanted[open_rows]
 
     def as_shown(name: str) -> Ints:

@@ -19,7 +19,7 @@ from tcptrace_lab.classify.control.ack_columns import AckColumns
 from tcptrace_lab.classify.control.compared import Compared
 from tcptrace_lab.classify.control.epoch import Epoch, Ints32
 from tcptrace_lab.classify.control.heard import Heard
-from tcptrace_lab.classify.control.marks import ARRIVAL, Mark, Marks, When
+from tcptrace_lab.classify.control.marks import ARRIVAL, Mark, Marks, When, opens_window
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
@@ -43,19 +43,22 @@ class Tape:
     compared: Compared
     mark_ack: Ints
     row_of_mark: Ints
-    # Which marks it has, those of a recovery's last ACK aside.
+    # Which marks it has.
     when: tuple[When, ...]
-    # The handshake's round trip (None: it does not tell it). Whether it tells a past that is not in the capture; and
-    # the round trip of what is SACKed, as a stack that opens its window on the ACK that ends a recovery hears it.
+    # The handshake's round trip (None: it does not tell it); whether it tells a past that is not in the capture.
     handshake_ns: int | None = None
     is_remembered: bool = False
-    opens: bool = False
     # Whether its round trips are shorter than their stamps say.
     is_sooner: bool = False
 
     @property
     def has_handshake(self) -> bool:
         return self.handshake_ns is not None
+
+    @property
+    def opens(self) -> bool:
+        """Whether it is what Linux hears, which times what is SACKed too."""
+        return opens_window(self.when)
 
     @property
     def smss(self) -> int:
@@ -114,7 +117,7 @@ def tape(
     heard = Heard(seen, handshake_rtt_ns, follows=follows, columns=columns)
     return _tape(
         Compared(heard),
-        _core_columns(heard, handshake_rtt_ns),
+        _core_columns(heard, handshake_rtt_ns, opens=opens_window(when)),
         when=when,
         before=_ahead(_handshake(heard, handshake_rtt_ns)),
         handshake_ns=handshake_rtt_ns,
@@ -251,7 +254,7 @@ def _tape(
     is_sooner: bool = False,
 ) -> Tape:
     """The tape of one reading; `before`: marks before its first ACK, `handshake_ns`: which are of a handshake."""
-    heard, opens = compared.heard, bool({"new", "all"} & set(when))
+    heard = compared.heard
     first, ahead = (None, 0) if before is None else (before.core, before.count)
     ack = heard.mark_acks
     chosen = np.sort(np.concatenate([heard.marks_of[each] for each in when]))
@@ -259,13 +262,12 @@ def _tape(
     row_of_mark = np.full(len(ack), -1, dtype=np.int64)
     row_of_mark[order] = np.maximum(ack[order] + 1 - heard.first, 0) + np.arange(len(order)) + ahead
     return Tape(
-        core=_core.Tape(columns, heard.core_marks, order.tolist(), before=first, opens=opens),
+        core=_core.Tape(columns, heard.core_marks, order.tolist(), before=first, opens=opens_window(when)),
         compared=compared,
         mark_ack=np.concatenate((np.full(ahead, -1), ack[order])),
         row_of_mark=row_of_mark,
-        when=when[: len(FIRST_READ)],
+        when=when,
         handshake_ns=handshake_ns,
         is_remembered=before is not None and handshake_ns is None,
-        opens=opens,
         is_sooner=is_sooner,
     )
