@@ -76,6 +76,7 @@ def truth_table(run: Run) -> pd.DataFrame:
             "time_ns": losses["time_ns"],
             "ev": "C",
             "connection": losses["connection"],
+            "snd_una": _wire(run, losses, "offset"),
             "ca_state": losses["detected_by"].map(lambda by: 4 if by == "rto" else 3),
             "offset": losses["offset"],
             "detected_by": losses["detected_by"],

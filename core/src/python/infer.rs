@@ -99,14 +99,14 @@ fn slow_starts_per_cycle(
     let mut cycles = infer::Cycles::default();
     let (mut number, mut offset) = (una.first().map_or(0, |first| *first as u32), 0_u64);
     for row in 0..is_loss.len() {
-        if is_loss[row] {
-            cycles.loss(row as i64);
-            continue;
-        }
         // A number behind the last one is an old row's.
         let moved = (una[row] as u32).wrapping_sub(number);
         if moved <= u32::MAX / 2 {
             (number, offset) = (una[row] as u32, offset + u64::from(moved));
+        }
+        if is_loss[row] {
+            cycles.loss(row as i64, offset);
+            continue;
         }
         let ahead = (nxt[row] as u32).wrapping_sub(number);
         cycles.window(infer::Moment {

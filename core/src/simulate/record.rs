@@ -262,7 +262,7 @@ impl<I: Instant> Recorder<I> {
     pub fn loss(&mut self, row: LossRow) {
         // A hole found later belongs to the loss event that found the first; a probe is no loss.
         if row.detected_by != DetectedBy::Tlp {
-            self.cycles[row.connection as usize].loss(row.time_ns);
+            self.cycles[row.connection as usize].loss(row.time_ns, row.offset);
         }
         self.losses.push(row);
     }

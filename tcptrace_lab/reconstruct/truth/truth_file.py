@@ -149,7 +149,8 @@ def _slow_starts(table: pd.DataFrame, states: pd.DataFrame) -> tuple[int, ...] |
     cwnd = rows["cwnd"].to_numpy(dtype=np.float64, na_value=np.inf)
     # Tahoe as a module of the kernel restarts in its recovery.
     restarted = (rows["ca_state"] == LOSS).to_numpy(dtype=bool) | ((cwnd <= 1) & (not is_ours))
-    una, nxt = (rows[name].fillna(0).to_numpy(dtype=np.int64) for name in ("snd_una", "snd_nxt"))
+    # A loss of the kernel's log has none: it was the last one's.
+    una, nxt = (rows[name].ffill().fillna(0).to_numpy(dtype=np.int64) for name in ("snd_una", "snd_nxt"))
     return tuple(
         _core.slow_starts_per_cycle(
             (rows["ev"] == "C").to_numpy(dtype=bool),

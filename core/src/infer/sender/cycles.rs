@@ -107,9 +107,11 @@ impl Cycles {
         };
     }
 
-    /// A loss is noticed: what was next to be acknowledged is missing. The window after it comes next.
-    pub fn loss(&mut self, time_ns: i64) {
+    /// A loss is noticed: `snd_una` is missing. The window after it comes next.
+    pub fn loss(&mut self, time_ns: i64, snd_una: u64) {
         self.losses += 1;
+        // What was acknowledged before a timer expired answers no restart.
+        self.snd_una = self.snd_una.max(snd_una);
         if matches!(self.phase, CyclePhase::Avoidance(from) if self.snd_una >= from) {
             self.cycles.push(Cycle {
                 start_ns: time_ns,
@@ -181,7 +183,7 @@ pub fn places(
         while let Some(event) = events.get(of_event.len()).filter(is_before) {
             // RFC 8985 section 7: a probe is no loss.
             if event.detected_by.is_loss() {
-                cycles.loss(event.time_ns);
+                cycles.loss(event.time_ns, from_first(seen, event.una));
                 cycles.phase = CyclePhase::Recovery(from_first(seen, event.recover));
                 restarts = event.restarts;
             }
@@ -298,7 +300,7 @@ mod tests {
             for above in [2, 2, 40] {
                 pass(&mut cycles, &mut una, true, 3);
                 pass(&mut cycles, &mut una, false, above);
-                cycles.loss(una as i64);
+                cycles.loss(una as i64, una - 1);
             }
         }
         pass(&mut cycles, &mut una, true, 1);
@@ -313,7 +315,7 @@ mod tests {
         let (mut cycles, mut una) = (Cycles::default(), 0);
         for _ in 0..4 {
             pass(&mut cycles, &mut una, false, 21);
-            cycles.loss(una as i64);
+            cycles.loss(una as i64, una - 1);
         }
         // Of the connection, and of each loss.
         assert_eq!(counts(cycles.all()), [1, 0, 0, 0, 0]);
@@ -330,14 +332,31 @@ mod tests {
             is_slow_start: has_restarted,
             has_restarted,
         };
-        cycles.loss(1);
+        cycles.loss(1, una);
         cycles.window(silent(false));
         for now in 2..5 {
-            cycles.loss(now);
+            cycles.loss(now, una);
             cycles.window(silent(true));
         }
         assert_eq!(counts(cycles.all()), [1, 0]);
         pass(&mut cycles, &mut una, true, 2);
         assert_eq!(counts(cycles.all()), [1, 1]);
+    }
+
+    #[test]
+    fn what_was_acknowledged_before_a_timer_expired_answers_no_restart() {
+        let mut cycles = Cycles::default();
+        let moment = |snd_una| Moment {
+            snd_una,
+            snd_nxt: snd_una + WINDOW,
+            is_slow_start: true,
+            has_restarted: true,
+        };
+        // As the window did not change, no row tells of these ACKs.
+        cycles.loss(1, 5);
+        cycles.window(moment(5));
+        assert_eq!(counts(cycles.all()), [1]);
+        cycles.window(moment(6));
+        assert_eq!(counts(cycles.all()), [2]);
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::scoreboard::Scoreboard;
+use super::scoreboard::{LEAST_ROOM, Scoreboard};
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
@@ -55,14 +55,21 @@ pub fn outstanding(
         base_ns,
     };
     tell_events(&view, events, &mut flight, &mut is_told);
+    // An ACK that has room for more blocks lists all there are.
+    let is_full = |&ack: &usize| !is_told[ack] && trace.blocks(ack).nth(LEAST_ROOM - 1).is_some();
+    let full: Vec<usize> = (0..flight.len()).filter(is_full).collect();
+    let mut sacked_before = full
+        .iter()
+        .zip(board.sacked_after(&full, &seen.snd_una))
+        .peekable();
     for ack in 0..flight.len() {
         if is_told[ack] {
             continue;
         }
         // Reordering: what is SACKed has left the network (RFC 6675 `pipe`).
-        if trace.sacked[ack] > 0 {
-            flight[ack] = (flight[ack] - trace.sacked[ack]).max(0);
-        }
+        let of_all = sacked_before.next_if(|&(&full, _)| full == ack);
+        let sacked = trace.sacked[ack].max(of_all.map_or(0, |of_all| of_all.1));
+        flight[ack] = (flight[ack] - sacked).max(0);
         no_wider_on_duplicate(trace, seen, ack, &mut flight);
         if ack > 0 && !is_told[ack - 1] {
             waits_for_rest(trace, seen, ack, &mut flight);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::trace::Trace;
 
 /// Blocks that an ACK has room for at the least: beside timestamps (RFC 2018 section 3).
-const LEAST_ROOM: usize = 3;
+pub const LEAST_ROOM: usize = 3;
 /// At the most.
 const MOST_ROOM: usize = 4;
 
@@ -63,6 +63,31 @@ impl Scoreboard {
             high = blocks().map(|(_, right)| right).fold(high, i64::max);
         }
         found
+    }
+
+    /// The bytes SACKed above `snd_una` after each of these ACKs, which rise: their own blocks and those before.
+    pub fn sacked_after(&self, acks: &[usize], snd_una: &[i64]) -> Vec<i64> {
+        let mut told: Vec<usize> = (0..self.rows.len()).collect();
+        told.sort_unstable_by_key(|&row| self.rows[row].2);
+        let mut told = told.into_iter().peekable();
+        let (mut passed, mut sacked) = (0, 0);
+        let length = |row: usize| self.rows[row].1 - self.rows[row].0;
+        let after = |&ack: &usize| {
+            let is_told = |row: usize| self.rows[row].2 as usize <= ack;
+            while let Some(row) = told.next_if(|&row| is_told(row)) {
+                sacked += if row < passed { 0 } else { length(row) };
+            }
+            while self
+                .rows
+                .get(passed)
+                .is_some_and(|row| row.0 < snd_una[ack])
+            {
+                sacked -= if is_told(passed) { length(passed) } else { 0 };
+                passed += 1;
+            }
+            sacked
+        };
+        acks.iter().map(after).collect()
     }
 
     /// The ACK that first told of the byte before an offset.
