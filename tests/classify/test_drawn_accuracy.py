@@ -48,6 +48,13 @@ CASES = (
     (20261811, 8, "sender", "control", "what the ACK that ends a recovery shows outrun begins the next"),
     (20261810, 65, "sender", "slow starts", "a timer among blocks: its copy is answered too soon, and nothing leaves"),
     (20262001, 21, "sender", "bounds", "windows are replayed with the round trips that the one followed has heard"),
+    (
+        20262006,
+        55,
+        "receiver",
+        "control",
+        "of a few cycles none is an odd one: a law off in one of four is not alone",
+    ),
     (20262007, 7, "sender", "slow starts", "what was acknowledged before a timer expired answers no restart"),
     (20262007, 30, "sender", "bounds", "an ACK has no room for all blocks: those before count too"),
     (20262001, 21, "receiver", "bounds", "a window that was seen cut between two losses is none that is not used"),

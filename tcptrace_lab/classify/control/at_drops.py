@@ -105,10 +105,11 @@ class Drops:
         return kinds * math.log(max(self.among, 1.0)) >= REFUTED
 
     def is_followed(self, follows: Bools) -> bool:
-        """Whether all cycles that a full queue ended are, but for an odd one, and not only one or two: a recovery that
-        was disturbed has its echo in the next cycle of who goes by delay."""
+        """Whether all cycles that a full queue ended are, but for an odd one among more than a few, and not only one or
+        two: a recovery that was disturbed has its echo in the next cycle of who goes by delay."""
         full, own = int(np.count_nonzero(self.is_full)), int(np.count_nonzero(follows))
-        return own >= FEWEST_ALIKE and full - own <= max(MINORITY * full, 1)
+        odd = 0 if full <= 2 * FEWEST_ALIKE else max(MINORITY * full, 1)
+        return own >= FEWEST_ALIKE and full - own <= odd
 
 
 def followed_alone(played: Mapping[str, Sequence[tuple[Drops, Bools]]]) -> str | None:
