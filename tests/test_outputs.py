@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -48,6 +49,19 @@ def test_each_suffix_holds_the_same_rows(command: str, tmp_path: Path) -> None:
             counts.add(len(pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)))
     assert len(counts) == 1
     assert counts.pop() > 0
+
+
+@pytest.mark.parametrize(("suffix", "empty"), [(".csv", ""), (".csv.gz", ""), (".json", "[]\n")])
+def test_where_nothing_is_judged_the_table_is_empty(suffix: str, empty: str, tmp_path: Path) -> None:
+    """A SYN alone carries no data."""
+    syn, path = tmp_path / "syn.pcap", tmp_path / f"x{suffix}"
+    packets = gzip.decompress(Path(SHORT).read_bytes())
+    length = int.from_bytes(packets[32:36], "little")
+    syn.write_bytes(packets[: 24 + 16 + length])
+    assert main(["classify", str(syn), "-o", str(path)]) == 0
+    opened = gzip.open(path, "rt") if suffix == ".csv.gz" else path.open()
+    with opened as written:
+        assert written.read() == empty
 
 
 @pytest.mark.parametrize("command", ANSWERS)
@@ -105,6 +119,11 @@ def test_unwritable_path_is_one_line_and_leaves_nothing(
     assert error.count("\n") == 1
     assert str(path) in error
     assert [entry.name for entry in tmp_path.iterdir()] == [f"folder.{suffix}"]
+
+
+def test_a_tap_without_a_capture_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", str(SCENARIOS / "reno_10M.toml"), "--tap", "receiver"]) == 2
+    assert capsys.readouterr().err == "tcptrace-lab: --tap: only with -o, the capture's file\n"
 
 
 def test_what_a_short_run_has_not_is_a_dash_or_null(capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.scenario is None:
         raise LabError("simulate: which scenario? (a TOML file; --schema says what one may hold)")
+    if arguments.tap and not arguments.output:
+        raise LabError("--tap: only with -o, the capture's file")
     scenario = load(arguments.scenario, overrides=arguments.set)
     if arguments.tap:
         scenario = replace(scenario, taps=tuple(arguments.tap))
