@@ -43,7 +43,6 @@ WINDOWS = tuple(controls.WINDOWS)
 CONTROLS = controls.CONTROLS
 RECOVERIES = tuple(_key("ControlSpec", "recovery")["enum"])
 PROFILES = tuple(_key("Scenario", "profile")["enum"])
-APPLICATIONS = tuple(_key("ApplicationSpec", "kind")["enum"])
 # Every time is less: 64 bits of nanoseconds hold it.
 LONGEST_S: float = _key("Scenario", "duration_s")["exclusiveMaximum"]
 
