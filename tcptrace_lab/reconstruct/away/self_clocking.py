@@ -336,7 +336,7 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     return free
 
 
-def _repairs(timeline: Timeline, left: Sends) -> tuple[Ints, Ints]:
+def _repairs(timeline: Timeline, left: Sends) -> tuple[Places, Ints]:
     """The first retransmissions of recoveries that came: their rows, and when they had been asked for."""
     again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
     came = left.row[again] >= 0
