@@ -120,11 +120,6 @@ def test_unwritable_path_is_one_line_and_leaves_nothing(
     assert [entry.name for entry in tmp_path.iterdir()] == [f"folder.{suffix}"]
 
 
-def test_a_tap_without_a_capture_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", str(SCENARIOS / "reno_10M.toml"), "--tap", "receiver"]) == 2
-    assert capsys.readouterr().err == "tcptrace-lab: --tap: only with -o, the capture's file\n"
-
-
 def test_what_a_short_run_has_not_is_a_dash_or_null(capsys: pytest.CaptureFixture[str]) -> None:
     """No cycle is complete within a second: no number stands for its length."""
     command = ["simulate", str(SCENARIOS / "reno_10M.toml"), "--set", "duration_s=0.2"]
