@@ -263,7 +263,7 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
         lead, heard = lead[chosen], heard[chosen]
-    again, asked = _asked_for(timeline, left, free)
+    again, asked = first_repairs(timeline, left, free)
     # One that was put back had left before the next that arrived.
     kept = asked <= _next_latest(left, latest)[again]
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
@@ -338,7 +338,7 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
 
 def _repairs(timeline: Timeline, left: Sends) -> tuple[Places, Ints]:
     """The first retransmissions of recoveries that came: their rows, and when they had been asked for."""
-    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+    again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
     came = left.row[again] >= 0
     return left.row[again[came]], timeline.ack_ns[asked[came]]
 
@@ -349,7 +349,7 @@ def all_before_acked(timeline: Timeline, left: Sends, acks: Places) -> Bools:
     return found
 
 
-def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
+def first_repairs(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
     """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
     top = reached(left.offset, left.end)
     again = np.flatnonzero((left.offset < top) & ~free)
