@@ -59,6 +59,7 @@ def no_random_loss(path: PathSpec) -> Reason:
     random = loss_probability(path)
     forced = any(node.drop_packets for node in path.nodes)
     managed = sorted({node.queue for node in path.nodes if node.queue != "drop_tail"})
+    managed += ["a policer" for node in path.nodes if math.isfinite(node.policer_bps)]
     return reason(
         random == 0 and not forced and not managed and path.ack_loss == 0,
         "packets are lost in full queues only",

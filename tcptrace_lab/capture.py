@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -77,6 +77,26 @@ class Reader(Protocol):
     def __call__(self, wanted: Detail, /) -> _core.Capture: ...
 
 
+class ConnectionColumns(Mapping[str, Any]):
+    """Columns of a table of connections as arrays (text as lists), each made when first looked at: of a million
+    connections all would be larger than what was read."""
+
+    def __init__(self, core: _core.Capture) -> None:
+        self._core = core
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._core.connection_column(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, *_ in _core.COLUMNS)
+
+    def __len__(self) -> int:
+        return len(_core.COLUMNS)
+
+
 class Capture:
     """All connections of a capture, in order of their first packet."""
 
@@ -123,9 +143,9 @@ class Capture:
         return self._core.truncated
 
     @cached_property
-    def columns(self) -> dict[str, Any]:
-        """The columns of `connections` as arrays (text as lists), without pandas."""
-        return self._core.connection_columns()
+    def columns(self) -> ConnectionColumns:
+        """The columns of `connections` without pandas."""
+        return ConnectionColumns(self._core)
 
     @cached_property
     def hosts(self) -> dict[str, Any]:
@@ -139,9 +159,9 @@ class Capture:
         """One row per connection."""
         import pandas as pd
 
-        return pd.DataFrame(self.columns)
+        return pd.DataFrame(self.connection_columns())
 
-    def connection_columns(self, first: int, count: int) -> dict[str, Any]:
+    def connection_columns(self, first: int = 0, count: int | None = None) -> dict[str, Any]:
         """So many rows of `connections` from row `first` on as columns, without keeping them."""
         return self._core.connection_columns(first, count)
 
@@ -281,7 +301,7 @@ class Connection:
     @cached_property
     def row(self) -> dict[str, Any]:
         """The same without pandas."""
-        return {name: column[self.id] for name, column in self.capture.columns.items()}
+        return {name: column[0] for name, column in self.capture.connection_columns(self.id, 1).items()}
 
     def rows(self, direction: int) -> Columns:
         """What one side sent and was told (0: the client), as arrays."""

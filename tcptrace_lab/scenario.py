@@ -43,7 +43,6 @@ WINDOWS = tuple(controls.WINDOWS)
 CONTROLS = controls.CONTROLS
 RECOVERIES = tuple(_key("ControlSpec", "recovery")["enum"])
 PROFILES = tuple(_key("Scenario", "profile")["enum"])
-APPLICATIONS = tuple(_key("ApplicationSpec", "kind")["enum"])
 # Every time is less: 64 bits of nanoseconds hold it.
 LONGEST_S: float = _key("Scenario", "duration_s")["exclusiveMaximum"]
 
@@ -57,7 +56,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSpec(Part):
-    """One node: a queue, then a link.
+    """One node: a policer, if any, a queue, then a link.
 
     `buffer` is the number of waiting places (packets, or bytes with `buffer_unit`), the one in service not counted
     unless `counts_in_service` (ns-2's `queue-limit q` is `buffer=q, counts_in_service=True`, or `buffer=q-1` without).
@@ -73,6 +72,8 @@ class NodeSpec(Part):
     queue: str = _default("NodeSpec", "queue")
     target_s: float = _default("NodeSpec", "target_s")
     interval_s: float = _default("NodeSpec", "interval_s")
+    policer_bps: float = _default("NodeSpec", "policer_bps")
+    policer_burst: int = _default("NodeSpec", "policer_burst")
 
 
 @dataclass(frozen=True, kw_only=True)

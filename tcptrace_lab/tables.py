@@ -83,30 +83,36 @@ def flat(answers: list[dict[str, Any]]) -> pd.DataFrame:
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a DataFrame by the suffix of the path."""
     suffix = suffix_of(path)
-    with replacing(path) as temporary:
-        if suffix == ".parquet":
+    if suffix == ".parquet":
+        with replacing(path) as temporary:
             frame.to_parquet(temporary, index=False)
-        elif suffix == ".json":
+    elif suffix == ".json":
+        with replacing(path) as temporary:
             # A list of rows; what is not a number is null.
             frame.to_json(temporary, orient="records", double_precision=15)
-        else:
-            with open(temporary, "wb") as file:
-                if suffix == ".csv.gz":
-                    # No name and no time in the header: the same table gives the same bytes.
-                    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0, compresslevel=6) as packed:
-                        frame.to_csv(packed, index=False)
-                else:
-                    frame.to_csv(file, index=False)
+    else:
+        with appending(path) as append:
+            # Of a table without a column pandas would write an empty line.
+            if not frame.columns.empty:
+                append(frame)
 
 
 @contextlib.contextmanager
 def appending(path: str | os.PathLike[str]) -> Iterator[Callable[[pd.DataFrame], None]]:
     """Write a table to .csv, .csv.gz or .parquet piece by piece: what is held is a piece (Parquet: a row group)."""
     suffix = suffix_of(path)
-    with replacing(path) as temporary, contextlib.ExitStack() as stack:
-        out: Any = None
+    with replacing(path) as temporary:
+        of_kind = _parquet(temporary) if suffix == ".parquet" else _csv(temporary, is_packed=suffix == ".csv.gz")
+        with of_kind as append:
+            yield append
 
-        def parquet(frame: pd.DataFrame) -> None:
+
+@contextlib.contextmanager
+def _parquet(path: Path) -> Iterator[Callable[[pd.DataFrame], None]]:
+    out: Any = None
+    with contextlib.ExitStack() as stack:
+
+        def append(frame: pd.DataFrame) -> None:
             nonlocal out
             import pyarrow
             from pyarrow.parquet import ParquetWriter
@@ -119,22 +125,27 @@ def appending(path: str | os.PathLike[str]) -> Iterator[Callable[[pd.DataFrame],
                     if pyarrow.types.is_null(field.type):
                         text = field.with_type(pyarrow.string())
                         table = table.set_column(at, text, table.column(at).cast(text.type))
-                out = stack.enter_context(ParquetWriter(temporary, table.schema))
+                out = stack.enter_context(ParquetWriter(path, table.schema))
             out.write_table(table)
 
-        def csv(frame: pd.DataFrame) -> None:
-            nonlocal out
-            is_first = out is None
-            if out is None:
-                out = stack.enter_context(open(temporary, "wb"))
-                if suffix == ".csv.gz":
-                    # No name and no time in the header: the same table gives the same bytes.
-                    out = stack.enter_context(gzip.GzipFile("", "wb", fileobj=out, mtime=0, compresslevel=6))
-            frame.to_csv(out, index=False, header=is_first)
-
-        yield parquet if suffix == ".parquet" else csv
+        yield append
         if out is None:
-            temporary.touch()
+            path.touch()
+
+
+@contextlib.contextmanager
+def _csv(path: Path, *, is_packed: bool) -> Iterator[Callable[[pd.DataFrame], None]]:
+    is_first = True
+    with open(path, "wb") as file, contextlib.ExitStack() as stack:
+        # No name and no time in the header: the same table gives the same bytes.
+        out: Any = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0)) if is_packed else file
+
+        def append(frame: pd.DataFrame) -> None:
+            nonlocal is_first
+            frame.to_csv(out, index=False, header=is_first)
+            is_first = False
+
+        yield append
 
 
 def read_table(path: str | os.PathLike[str], *, text: tuple[str, ...] = ()) -> pd.DataFrame:

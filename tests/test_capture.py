@@ -40,6 +40,19 @@ def test_connections_is_a_table_with_one_row_per_connection(lossy: Path) -> None
     assert row["end"] == "fin"
 
 
+def test_a_column_is_made_when_it_is_looked_at(lossy: Path) -> None:
+    """Of a million connections all of them would be larger than what was read."""
+    capture = tcptrace_lab.read(lossy)
+    assert capture.columns["bytes"].tolist() == capture.connections["bytes"].tolist()
+    assert capture[0].row["end"] == "fin"
+    assert set(vars(capture.columns)["_made"]) == {"bytes"}
+    for name, column in capture.connection_columns().items():
+        np.testing.assert_array_equal(capture.columns[name], column)
+    assert list(capture.columns) == list(capture.connection_columns())
+    with pytest.raises(KeyError, match="absent"):
+        capture.columns["absent"]
+
+
 def test_segments_add_up_to_the_summary(lossy: Path) -> None:
     capture = tcptrace_lab.read(lossy)
     forward, back = capture[0].flows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -48,6 +49,18 @@ def test_each_suffix_holds_the_same_rows(command: str, tmp_path: Path) -> None:
             counts.add(len(pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)))
     assert len(counts) == 1
     assert counts.pop() > 0
+
+
+@pytest.mark.parametrize(("suffix", "empty"), [(".csv", ""), (".csv.gz", ""), (".json", "[]\n")])
+def test_where_nothing_is_judged_the_table_is_empty(suffix: str, empty: str, tmp_path: Path) -> None:
+    """A SYN alone carries no data."""
+    syn, path = tmp_path / "syn.pcap", tmp_path / f"x{suffix}"
+    packets = gzip.decompress(Path(SHORT).read_bytes())
+    length = int.from_bytes(packets[32:36], "little")
+    syn.write_bytes(packets[: 24 + 16 + length])
+    assert main(["classify", str(syn), "-o", str(path)]) == 0
+    written = path.read_bytes()
+    assert (gzip.decompress(written) if suffix == ".csv.gz" else written).decode() == empty
 
 
 @pytest.mark.parametrize("command", ANSWERS)

@@ -232,6 +232,9 @@ class TestCommand:
             (["-o", "run.cap"], "run.cap: the suffix must be one of .pcap, .pcapng"),
             (["--truth", "truth.xls"], "truth.xls: the suffix must be one of .parquet"),
             (["-o", "/tmp/x.pcap", "--snaplen", "0"], "--snaplen 0: must be > 0"),
+            (["--tap", "receiver"], "--tap: only with -o, the capture's file"),
+            (["--snaplen", "96"], "--snaplen: only with -o, the capture's file"),
+            (["--headers-only"], "--headers-only: only with -o, the capture's file"),
         ],
     )
     def test_what_cannot_be_done_is_one_line_and_exit_2(self, words, message, capsys):

@@ -14,7 +14,8 @@ from tcptrace_lab.classify.control.identified import UNKNOWN as UNKNOWN_CONTROL
 from tcptrace_lab.classify.control.identified import open_names
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path.path import PathEstimate
-from tcptrace_lab.classify.sender.limits import UNKNOWN, stalls_ns
+from tcptrace_lab.classify.sender.limits import stalls_ns
+from tcptrace_lab.classify.sender.shares import UNKNOWN
 from tcptrace_lab.classify.sender.written import is_written_or_buffered
 from tcptrace_lab.classify.theory.asked import MOST_NAMES
 from tcptrace_lab.controls import WINDOWS

@@ -38,6 +38,9 @@ import json
 import math
 from pathlib import Path
 
+# No packet is longer.
+WHOLE = 65535
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`simulate SCENARIO -o run.pcap --truth run.truth.csv`."""
@@ -50,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--truth", metavar="FILE", help="truth side-car: .parquet, .csv, .csv.gz or .json")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key")
     parser.add_argument("--tap", action="append", metavar="PLACE", help="sender, receiver, node0.in, node0.out, ...")
-    parser.add_argument("--snaplen", type=int, default=65535, metavar="BYTES", help="bytes kept of each packet")
+    parser.add_argument("--snaplen", type=int, metavar="BYTES", help="bytes kept of each packet")
     parser.add_argument("--headers-only", action="store_true", help="capture no payload")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
@@ -72,6 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.scenario is None:
         raise LabError("simulate: which scenario? (a TOML file; --schema says what one may hold)")
+    for name in ("tap", "snaplen", "headers_only"):
+        if getattr(arguments, name) and not arguments.output:
+            raise LabError(f"--{name.replace('_', '-')}: only with -o, the capture's file")
     scenario = load(arguments.scenario, overrides=arguments.set)
     if arguments.tap:
         scenario = replace(scenario, taps=tuple(arguments.tap))
@@ -80,8 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
         checked_capture(arguments.output)
     if arguments.truth:
         suffix_of(arguments.truth)
-    if arguments.snaplen < 1:
-        raise LabError(f"--snaplen {arguments.snaplen}: must be > 0")
+    snaplen = WHOLE if arguments.snaplen is None else arguments.snaplen
+    if snaplen < 1:
+        raise LabError(f"--snaplen {snaplen}: must be > 0")
     for file in (arguments.output, arguments.truth):
         if file:
             check_output(file)
@@ -91,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         scenario,
         captures=[_of_tap(Path(arguments.output), tap, len(scenario.taps)) for tap in scenario.taps],
         truth=arguments.truth,
-        snaplen=arguments.snaplen,
+        snaplen=snaplen,
         payload=not arguments.headers_only,
     )
     if arguments.json:

@@ -55,7 +55,7 @@ def _way(row: dict[str, Any], suffix: str) -> str:
     packets = row[f"packets{suffix}"]
     if not packets:
         return "no packets"
-    causes = [(name, row[f"drops_{name}{suffix}"]) for name in ("overflow", "codel", "random")]
+    causes = [(name, row[f"drops_{name}{suffix}"]) for name in ("overflow", "codel", "policed", "random")]
     told = ", ".join(f"{count} {name}" for name, count in causes if count)
     p50, p95, most = (row[f"delay_{name}{suffix}_s"] for name in ("p50", "p95", "max"))
     if math.isnan(p50):

@@ -267,6 +267,8 @@ def test_another_network_is_refused() -> None:
     assert "slower than 2 mu" in small.applies_to(slow_access, TAHOE).text
     lossy = PathSpec(nodes=(NodeSpec(rate_bps=1.5e6, buffer=20, delay_s=0.28, loss=0.01),))
     assert "outside the queues" in small.applies_to(lossy, TAHOE).text
+    policed = PathSpec(nodes=(NodeSpec(rate_bps=1.5e6, buffer=20, delay_s=0.28, policer_bps=1e6),))
+    assert "a policer loses packets" in small.applies_to(policed, TAHOE).text
     endless = PathSpec(nodes=(NodeSpec(rate_bps=1.5e6, delay_s=0.28),))
     assert "never overflows" in small.applies_to(endless, TAHOE).text
     slow_return = PathSpec(nodes=(node,), packet_bytes=512, reverse=(NodeSpec(rate_bps=1e5),))

@@ -243,6 +243,12 @@ impl Connection {
             })
     }
 
+    /// The place among the ends of the client (direction 0) or the server (1).
+    pub fn place_of(&self, direction: usize) -> usize {
+        let client = self.client();
+        if direction == 0 { client } else { 1 - client }
+    }
+
     /// Client to server, then server to client.
     pub fn client_and_server(&self) -> [&Flow; 2] {
         let client = self.client();

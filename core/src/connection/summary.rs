@@ -166,18 +166,34 @@ pub fn documented() -> impl Iterator<Item = (String, &'static str, String)> {
     whole.chain(sides)
 }
 
+/// What works out a column's cells; None: there is no such column.
+pub fn column(name: &str) -> Option<(Kind, impl Fn(&Connection) -> Cell)> {
+    let (place, (_, kind)) = columns()
+        .enumerate()
+        .find(|(_, (known, _))| known == name)?;
+    let cell = move |connection: &Connection| match place.checked_sub(CONNECTION.len()) {
+        None => CONNECTION[place].4(connection),
+        Some(of_side) => FLOW[of_side % FLOW.len()].4(&side(connection, of_side / FLOW.len())),
+    };
+    Some((kind, cell))
+}
+
+/// The client's side (0) or the server's (1).
+fn side(connection: &Connection, direction: usize) -> Side<'_> {
+    let from = connection.place_of(direction);
+    Side {
+        connection,
+        flow: &connection.flows[from],
+        from,
+    }
+}
+
 /// One connection's cells, in the order of `columns`.
 pub fn row(connection: &Connection) -> impl Iterator<Item = Cell> + '_ {
     let whole = CONNECTION.iter().map(move |(.., cell)| cell(connection));
-    let client = connection.client();
-    let sides = [client, 1 - client].into_iter().flat_map(move |from| {
-        FLOW.iter().map(move |(.., cell)| {
-            cell(&Side {
-                connection,
-                flow: &connection.flows[from],
-                from,
-            })
-        })
+    let sides = [0, 1].into_iter().flat_map(move |direction| {
+        let side = side(connection, direction);
+        FLOW.iter().map(move |(.., cell)| cell(&side))
     });
     whole.chain(sides)
 }

@@ -177,7 +177,7 @@ impl Observer<Nanos, Label> for JournalWriter<'_> {
         reason: DropReason,
         waiting: usize,
     ) {
-        if reason == DropReason::Overflow {
+        if matches!(reason, DropReason::Overflow | DropReason::Policed) {
             if let Some(arrival) = self.arrival() {
                 arrival.is_dropped = true;
             }

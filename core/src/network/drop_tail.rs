@@ -75,16 +75,23 @@ impl<T> DropTail<T> {
     /// A packet arrives: `false` if it is lost.
     #[inline(always)]
     pub fn arrive(&mut self, packet: T, bytes: u32) -> bool {
-        self.counters.packets_in += 1;
-        self.counters.bytes_in += u64::from(bytes);
         if self.is_full_for(bytes) {
-            self.counters.packets_dropped += 1;
-            self.counters.bytes_dropped += u64::from(bytes);
+            self.turn_away(bytes);
             return false;
         }
+        self.counters.packets_in += 1;
+        self.counters.bytes_in += u64::from(bytes);
         self.held_bytes += u64::from(bytes);
         self.held.push_back((packet, bytes));
         true
+    }
+
+    /// A packet arrives, and is lost.
+    pub fn turn_away(&mut self, bytes: u32) {
+        self.counters.packets_in += 1;
+        self.counters.bytes_in += u64::from(bytes);
+        self.counters.packets_dropped += 1;
+        self.counters.bytes_dropped += u64::from(bytes);
     }
 
     /// A packet comes and goes with nobody looking.

@@ -128,22 +128,15 @@ impl<I: Instant, P: Traveller> Standing<I, P> {
             return Some(self.turn(node, at, random, observer));
         }
         let (at, packet) = self.coming.pop_front()?;
-        let (waiting, is_idle) = (node.queue.waiting(), node.queue.is_idle());
-        observer.arrived(self.node, at, &packet, waiting);
+        let is_idle = node.queue.is_idle();
+        // What it waits is counted when it has.
         let since = Service {
             start: at.time,
             end: I::NEVER,
         };
-        let is_admitted = node.queue.arrive(since, packet.bytes());
-        if node.bin_ns != 0 {
-            // What it waits is counted when it has.
-            node.count_in_bin(at, is_admitted.then_some(at.time));
-        }
-        if !is_admitted {
-            observer.dropped(self.node, at, &packet, DropReason::Overflow, waiting);
+        if !node.is_admitted(self.node, at, since, &packet, observer) {
             return Some(None);
         }
-        observer.admitted(self.node, node.queue.waiting());
         self.waiting.push_back(packet);
         Some(if is_idle {
             self.turn(node, at, random, observer)

@@ -1,4 +1,4 @@
-//! The network: queues (drop-tail; CoDel at its head), link, path of several nodes.
+//! The network: policer, queues (drop-tail; CoDel at its head), link, path of several nodes.
 
 mod codel;
 mod discipline;
@@ -8,6 +8,7 @@ mod link;
 mod managed;
 mod node;
 mod path;
+mod policer;
 mod random;
 mod schedule;
 
@@ -18,5 +19,6 @@ pub use instant::{Instant, Nanos, Seconds, Stamp};
 pub use link::Link;
 pub use node::{Blind, DropReason, Node, Observer, QueueBin, Traveller};
 pub use path::Path;
+pub use policer::Policer;
 pub use random::Random;
 pub use schedule::Schedule;

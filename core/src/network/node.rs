@@ -1,8 +1,8 @@
-//! A node of a path: a queue, its link, the losses behind it, and who may watch.
+//! A node of a path: a policer, a queue, its link, the losses behind it, and who may watch.
 
 use std::collections::VecDeque;
 
-use super::{Capacity, Counters, Discipline, DropTail, Instant, Link, Random, Stamp};
+use super::{Capacity, Counters, Discipline, DropTail, Instant, Link, Policer, Random, Stamp};
 
 /// Why a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,16 +17,19 @@ pub enum DropReason {
     AckLoss,
     /// The queue's management, when its turn came.
     Managed,
+    /// The policer's bucket was empty.
+    Policed,
 }
 
 impl DropReason {
     /// In the order of their codes.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Overflow,
         Self::Random,
         Self::Scheduled,
         Self::AckLoss,
         Self::Managed,
+        Self::Policed,
     ];
 
     pub fn name(self) -> &'static str {
@@ -36,6 +39,7 @@ impl DropReason {
             Self::Scheduled => "scheduled",
             Self::AckLoss => "ackloss",
             Self::Managed => "codel",
+            Self::Policed => "policed",
         }
     }
 }
@@ -103,6 +107,7 @@ impl<I: Instant> Service<I> {
 pub struct Node<I> {
     link: Link,
     pub(super) propagation: I,
+    policer: Option<Policer>,
     pub(super) queue: DropTail<Service<I>>,
     pub(super) discipline: Option<Box<dyn Discipline>>,
     /// Services that end before are not put into the queue.
@@ -126,6 +131,7 @@ impl<I: Instant> Node<I> {
         Self {
             link,
             propagation: I::propagation(&link),
+            policer: None,
             queue: DropTail::new(limit, counts_in_service),
             discipline: None,
             unwatched_until: I::ZERO,
@@ -168,6 +174,12 @@ impl<I: Instant> Node<I> {
         self
     }
 
+    /// What has no token does not reach the queue.
+    pub fn with_policer(mut self, policer: Option<Policer>) -> Self {
+        self.policer = policer;
+        self
+    }
+
     /// Who waits is served as this says, not as he came.
     pub fn with_discipline(mut self, discipline: Option<Box<dyn Discipline>>) -> Self {
         self.discipline = discipline;
@@ -181,7 +193,7 @@ impl<I: Instant> Node<I> {
     /// Nobody will ask for the queue before `end`. An unlimited node without losses then needs none: its times follow
     /// from the last service.
     pub fn unwatched_until(mut self, end: I) -> Self {
-        let is_plain = self.queue.is_unlimited() && !self.is_managed();
+        let is_plain = self.queue.is_unlimited() && self.policer.is_none() && !self.is_managed();
         if is_plain && !self.has_losses && self.bin_ns == 0 {
             self.unwatched_until = end;
         }
@@ -266,9 +278,9 @@ impl<I: Instant> Node<I> {
         Some(arrival)
     }
 
-    /// Whether the queue, brought up to date, has a place.
+    /// Whether the policer lets it pass, and the queue, brought up to date, has a place.
     #[inline]
-    fn is_admitted<P: Traveller>(
+    pub(super) fn is_admitted<P: Traveller>(
         &mut self,
         number: usize,
         at: Stamp<I>,
@@ -278,16 +290,27 @@ impl<I: Instant> Node<I> {
     ) -> bool {
         let waiting = self.queue.waiting();
         observer.arrived(number, at, packet, waiting);
-        let is_admitted = self.queue.arrive(service, packet.bytes());
-        if is_admitted {
-            observer.admitted(number, self.queue.waiting());
-        } else {
-            observer.dropped(number, at, packet, DropReason::Overflow, waiting);
+        let refused = self.refused(at, service, packet.bytes());
+        match refused {
+            None => observer.admitted(number, self.queue.waiting()),
+            Some(reason) => observer.dropped(number, at, packet, reason, waiting),
         }
         if self.bin_ns != 0 {
-            self.count_in_bin(at, is_admitted.then_some(service.start));
+            self.count_in_bin(at, refused.is_none().then_some(service.start));
         }
-        is_admitted
+        refused.is_none()
+    }
+
+    /// Why one that arrives is lost; `None`: it is in the queue.
+    #[inline]
+    fn refused(&mut self, at: Stamp<I>, service: Service<I>, bytes: u32) -> Option<DropReason> {
+        if let Some(policer) = &mut self.policer {
+            if !policer.lets_pass(at.time.to_ns(), bytes) {
+                self.queue.turn_away(bytes);
+                return Some(DropReason::Policed);
+            }
+        }
+        (!self.queue.arrive(service, bytes)).then_some(DropReason::Overflow)
     }
 
     #[inline(never)]
@@ -308,7 +331,7 @@ impl<I: Instant> Node<I> {
     }
 
     /// `starts`: of an admitted packet, when its service does.
-    pub(super) fn count_in_bin(&mut self, at: Stamp<I>, starts: Option<I>) {
+    fn count_in_bin(&mut self, at: Stamp<I>, starts: Option<I>) {
         let bin = at.time.to_ns().div_euclid(self.bin_ns);
         if self.bins.last().is_none_or(|last| last.bin != bin) {
             self.bins.push(QueueBin {

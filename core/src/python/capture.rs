@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use numpy::IntoPyArray;
+use pyo3::exceptions::{PyIndexError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -63,7 +64,7 @@ impl Capture {
     fn connection(&self, id: usize) -> PyResult<Cow<'_, Connection>> {
         self.table
             .connection(id)
-            .ok_or_else(|| pyo3::exceptions::PyIndexError::new_err(format!("no connection {id}")))
+            .ok_or_else(|| PyIndexError::new_err(format!("no connection {id}")))
     }
 }
 
@@ -131,6 +132,17 @@ impl Capture {
         Ok(columns)
     }
 
+    /// One column of the whole table, as in `connection_columns`.
+    fn connection_column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (kind, cell) =
+            summary::column(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        let mut cells = Cells::new(kind);
+        for connection in self.table.connections() {
+            cells.push(cell(&connection));
+        }
+        cells.into_array(py)
+    }
+
     /// Ids of the connections that a filter accepts.
     fn accepted(&self, filter: &str) -> PyResult<Vec<usize>> {
         let filter = Filter::new(filter).map_err(|error| LabError::new_err(error.to_string()))?;
@@ -145,7 +157,7 @@ impl Capture {
     /// Whether the columns of one direction of a connection can be taken and are those of the tables; None: there are none.
     fn has_detail(&self, id: usize, direction: usize) -> PyResult<Option<bool>> {
         let connection = self.connection(id)?;
-        let detail = &connection.flows[from(&connection, direction)].detail;
+        let detail = &connection.flows[connection.place_of(direction)].detail;
         Ok(detail.as_ref().map(|detail| detail.keep == Keep::Tables))
     }
 
@@ -161,7 +173,7 @@ impl Capture {
         let Some(connection) = self.table.detailed(id) else {
             return Ok(None);
         };
-        let from = from(connection, direction);
+        let from = connection.place_of(direction);
         let Some((mut segments, acks)) = py.detach(|| connection.take_tables(from)) else {
             return Ok(None);
         };
@@ -176,13 +188,8 @@ impl Capture {
 
     /// The place of the client (direction 0) or the server (1) among a connection's ends: which of them spoke first.
     fn end_of(&self, id: usize, direction: usize) -> PyResult<usize> {
-        Ok(from(&*self.connection(id)?, direction))
+        Ok(self.connection(id)?.place_of(direction))
     }
-}
-
-fn from(connection: &Connection, direction: usize) -> usize {
-    let client = connection.client();
-    if direction == 0 { client } else { 1 - client }
 }
 
 /// Of which connections rows are kept: none, all (`True`), those of a list of ids, or, with fewer columns, one direction

@@ -294,9 +294,10 @@ fn put_way(row: &Bound<'_, PyDict>, way: &WayTotals, suffix: &str) -> PyResult<(
     put("bytes", way.bytes)?;
     put("packets_out", way.out)?;
     put("bytes_out", way.bytes_out)?;
-    let [overflow, random, scheduled, ack_loss, managed] = way.dropped;
-    put("drops", overflow + random + scheduled + ack_loss + managed)?;
+    let [overflow, random, scheduled, ack_loss, managed, policed] = way.dropped;
+    put("drops", way.dropped.iter().sum())?;
     put("drops_codel", managed)?;
+    put("drops_policed", policed)?;
     put("drops_overflow", overflow)?;
     put("drops_random", random + scheduled + ack_loss)?;
     put("data_drops", way.data_dropped)?;

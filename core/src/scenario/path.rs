@@ -43,7 +43,7 @@ pub struct PathSpec {
     pub ack_loss: f64,
 }
 
-/// One node: a queue, then a link.
+/// One node: a policer, if any, a queue, then a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSpec {
@@ -84,6 +84,14 @@ pub struct NodeSpec {
     #[serde(default = "interval_s")]
     #[schemars(extend("minimum" = 1e-9, "exclusiveMaximum" = 1e9, "x-unit" = "s"))]
     pub interval_s: f64,
+    /// What arrives above this rate is lost at once, once `policer_burst` is used up; infinite: nobody polices.
+    #[serde(default = "infinite")]
+    #[schemars(extend("exclusiveMinimum" = 0, "x-unit" = "bit/s"))]
+    pub policer_bps: f64,
+    /// With a policer: what it lets pass at once after a silence.
+    #[serde(default = "policer_burst")]
+    #[schemars(range(min = 1), extend("x-unit" = "bytes"))]
+    pub policer_burst: u32,
 }
 
 /// How a node's queue is managed.
@@ -152,6 +160,8 @@ impl NodeSpec {
             queue: Queue::default(),
             target_s: target_s(),
             interval_s: interval_s(),
+            policer_bps: f64::INFINITY,
+            policer_burst: policer_burst(),
         }
     }
 
@@ -175,6 +185,10 @@ fn target_s() -> f64 {
 
 fn interval_s() -> f64 {
     0.1
+}
+
+fn policer_burst() -> u32 {
+    65_536
 }
 
 fn infinite() -> f64 {

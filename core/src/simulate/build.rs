@@ -3,7 +3,7 @@
 use super::controls::Controls;
 use super::record::Logs;
 use crate::congestion::{Control, Counting};
-use crate::network::{Capacity, CoDel, Discipline, Instant, Link, Node, Path, Traveller};
+use crate::network::{Capacity, CoDel, Discipline, Instant, Link, Node, Path, Policer, Traveller};
 use crate::scenario::{BufferUnit, ControlSpec, NodeSpec, Queue, Scenario};
 
 /// Bins of the queue record, as in this project's captures of kernel runs.
@@ -40,6 +40,8 @@ fn node<I: Instant>(given: &NodeSpec, bin_ns: i64, packet_bytes: u32) -> Node<I>
             Some(Box::new(codel))
         }
     };
+    let is_policed = given.policer_bps.is_finite();
+    let policer = is_policed.then(|| Policer::new(given.policer_bps, given.policer_burst));
     let limit = match given.buffer_unit {
         _ if given.buffer.is_infinite() => Capacity::Unlimited,
         BufferUnit::Packets => Capacity::Packets(given.buffer as u64),
@@ -53,6 +55,7 @@ fn node<I: Instant>(given: &NodeSpec, bin_ns: i64, packet_bytes: u32) -> Node<I>
         limit,
         given.counts_in_service,
     )
+    .with_policer(policer)
     .with_discipline(discipline)
     .with_loss(given.loss, &given.drop_packets)
     .with_bins(bin_ns)

@@ -58,34 +58,11 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     merged += _without(found, _surplus(found, seen))
     merged += _without(found, _needless_unseen(int(np.count_nonzero(~is_lost)), who.tap.lost_acks_share))
     total = found.total()
-    if seen.timeline.hides_blocks:
-        # Of what a restarted sender goes over the blocks that are missing would tell what had arrived.
-        again = Counter(lost["event"].tolist())
-        merged += sum(max(each.retransmitted - again[n], 0) for n, each in enumerate(seen.episodes) if each.restarts)
-    if who.view is not None:
-        merged += who.view.unplaced
-    if who.put_back is not None:
-        # Where no stamps tell when a fill left, each may have been the second.
-        merged += total if who.view is None or who.is_blurred else seen.lost_again
-        merged += _limited_unseen(seen, events, lost["offset"][is_lost] + lengths)
-        # A flight lost to its end leaves no hole.
-        merged += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
-    if who.tap.tap_lost_bytes:
-        merged += _repairs_unseen(seen, who.tap.tap_lost_bytes)
-    if who.place == "sender" and who.view is None:
-        merged += _silent_unseen(seen)
-    if who.tap.clock.stalled_ns:
-        # Stamped so soon behind what followed it, a segment that was sent again seems to have come out of order, and
-        # one whose answer was read with it to have been sent needlessly.
-        merged += who.tap.disordered + int(np.count_nonzero(~is_lost))
-    if who.tap.clock.steps_back:
-        # So does one that was sent again across a step: or it is stamped as soon as a second capture of the first.
-        merged += min(who.tap.copies, who.tap.clock.steps_back * _largest(seen)) + int(np.count_nonzero(~is_lost))
-    merged += seen.timeline.observed.possible_losses
+    merged += _unseen(seen, who, total)
+    is_told = not losses_refused(seen, who)
     if seen.is_stretched:
         # What the others show to have been sent again needlessly may have been lost all the same.
         merged = max(merged, _sent_again(seen) - total)
-    is_told = not losses_refused(seen, who)
     return {
         "total": total if is_told else None,
         "by_cause": dict(sorted((+found).items())) if is_told else {},
@@ -94,6 +71,38 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         + who.lost_before_tap
         + -(-who.missing_bytes // seen.timeline.smss),
     }
+
+
+def _unseen(seen: Reconstruction, who: Sender, total: int) -> int:
+    """How many more than `total` may have been lost by what the tap, or its clock, does not show."""
+    lost = seen.timeline.observed.lost()
+    is_lost = ~lost["spurious"]
+    events, ends, needless = lost["event"], lost["offset"] + lost["length"], int(np.count_nonzero(lost["spurious"]))
+    found: int = seen.timeline.observed.possible_losses
+    if seen.timeline.hides_blocks:
+        # Of what a restarted sender goes over the blocks that are missing would tell what had arrived.
+        again = Counter(events.tolist())
+        found += sum(max(each.retransmitted - again[n], 0) for n, each in enumerate(seen.episodes) if each.restarts)
+    if who.view is not None:
+        found += who.view.unplaced
+    if who.put_back is not None:
+        # Where no stamps tell when a fill left, each may have been the second.
+        found += total if who.view is None or who.is_blurred else seen.lost_again
+        found += _limited_unseen(seen, events[is_lost], ends[is_lost])
+        # A flight lost to its end leaves no hole.
+        found += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
+    if who.tap.tap_lost_bytes:
+        found += _repairs_unseen(seen, who.tap.tap_lost_bytes)
+    if who.place == "sender" and who.view is None:
+        found += _silent_unseen(seen)
+    if who.tap.clock.stalled_ns:
+        # Stamped so soon behind what followed it, a segment that was sent again seems to have come out of order, and
+        # one whose answer was read with it to have been sent needlessly.
+        found += who.tap.disordered + needless
+    if who.tap.clock.steps_back:
+        # So does one that was sent again across a step: or it is stamped as soon as a second capture of the first.
+        found += min(who.tap.copies, who.tap.clock.steps_back * _largest(seen)) + needless
+    return found
 
 
 def _largest(seen: Reconstruction) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,7 @@ def _is_beside(other: Sender, who: Sender) -> bool:
     return other.vantage == who.vantage or hosts[0] == hosts[1]
 
 
-def _apart(table: dict[str, Any], own: int, beside: Ints) -> Iterator[int]:
+def _apart(table: Mapping[str, Any], own: int, beside: Ints) -> Iterator[int]:
     """One of each ends, and none of its own."""
     names = {_ends(table, own)}
     for number in map(int, beside):
@@ -85,5 +85,5 @@ def _apart(table: dict[str, Any], own: int, beside: Ints) -> Iterator[int]:
             yield number
 
 
-def _ends(table: dict[str, Any], number: int) -> tuple[Any, ...]:
+def _ends(table: Mapping[str, Any], number: int) -> tuple[Any, ...]:
     return tuple(table[name][number] for name in ("client", "client_port", "server", "port"))

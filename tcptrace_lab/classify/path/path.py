@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR, later, least_alike_ns, least_rtt
+from tcptrace_lab.classify.path.base_rtt import later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer import (
     answered_behind,
     buffer_of,
@@ -30,17 +30,14 @@ from tcptrace_lab.classify.path.buffer import (
 )
 from tcptrace_lab.classify.path.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.path.policed import Policed, losses_of_policer, not_policed
-from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate, rate_together
-from tcptrace_lab.classify.path.runs import BATCH_NS
+from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate
+from tcptrace_lab.classify.path.shared import Other, less_standing, rate_beside, shares_queue
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FULL_SHARE, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FULL_SHARE, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.timeline import Floats, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Timeline
 
-# Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.
-SAME_QUEUE_SHARE = 0.25
-ENOUGH_SAMPLES = 32
 # Stamped before what they answer, segments err by as much as that usually, and the odd ones by some times as much.
 AHEAD_FACTOR = 10.0
 
@@ -109,66 +106,26 @@ def infer_path(
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
     pps = bottleneck_rate(seen, clock, has_flight=has_flight, has_losses=has_losses)
-    if by_reader and pps.value is not None and pps.high is not None:
-        method = f"{pps.method}; it may be the pace at which the receiver read"
-        pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
-    if pps.high is not None and not _is_timed(timeline, handshake_rtt_s, clock):
-        # By a least round trip of nothing every run met a queue, whoever set its pace.
-        pps = replace(pps, high=None, method=f"{pps.method}; no time passes on the path: whether it waited is not told")
-    if is_ahead and pps.high is not None and _swing_ns(seen) < AHEAD_FACTOR * clock.resolution_ns:
-        pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
-    if clock.stalled_ns and pps.value is not None and pps.high is not None:
-        # By a least round trip that was read late every other met a queue.
-        longest_ns = _core.percentile(timeline.rtt[1], 100 * FULL_SHARE) - least_alike_ns(seen, handshake_rtt_s)
-        if longest_ns <= BUSY_PACKETS / pps.value * 1e9 + clock.doubt_ns:
-            pps = replace(pps, high=None, method=f"{pps.method}; a queue that late stamps may make")
+    pps = _without_bound(seen, pps, clock, handshake_rtt_s, by_reader=by_reader, is_ahead=is_ahead)
     if vantage in ("receiver", "middle"):
         return _elsewhere(seen, pps, packet_bytes, handshake_rtt_s, around_s)
     # Across a step back of the clock what another flow met at the same time is not told.
     is_told = len(timeline.rtt[0]) > 0 and not clock.steps_back
-    flows = [(other, _shares_queue(seen, other, pps)) for other in (beside() if is_told else ())]
-    others = [other for other, shares in flows if shares]
-    if others and (pps.high is None or clock.resolution_ns > BATCH_NS):
-        # In the longer runs that a coarse clock takes the others' packets stand between this flow's own.
-        pps = rate_together(seen, others, clock) or replace(pps, high=None)
-    elif pps.high is not None and any(shares is None and _is_large(other, seen) for other, shares in flows):
-        # What is acknowledged of one flow comes at its share of a bottleneck that others use.
-        method = f"{pps.method}; another flow may have had a part of it"
-        pps = rate_together(seen, [other for other, shares in flows if shares is None], clock) or replace(
-            pps, high=None, method=method
-        )
-    if has_flight or timeline.has_start:
-        # Where the others were met is not known of all: each that was not captured from its beginning, or whose round
-        # trips do not tell, may have stood in the queue.
-        unsure = [other for other, shares in flows if shares is None or (shares and not other.timeline.has_start)]
-        base = later(least_rtt(seen, unsure, handshake_rtt_s, pps, clock), before_ns, near_ns)
-        if not has_flight and base.value is not None:
-            # Of a segment that was sent again the first copy may be among what is missing, and its answer is soon.
-            method = f"{base.method.partition(';')[0]}; much of the data was not captured: it may be more"
-            base = Estimate(value=base.value, method=method)
-    else:
-        base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
-    if handshake_rtt_s is None and around_s is not None and base.low is not None:
-        # Some answer came sooner than any that tells of a segment sent once: of ACKs that wait for their reader.
-        base = replace(base, low=min(base.low, around_s))
-    if is_ahead:
-        base = replace(base, low=None, high=None)
-    if by_rhythm:
-        base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
-    standing_ns = _standing_ns(seen, others) if others else 0
-    if standing_ns and standing_ns >= int(timeline.rtt[1].min()):
-        # Longer than a whole round trip of this flow: it has not stood in that queue.
-        standing_ns = 0
-    if pps.value is not None and standing_ns > BUSY_PACKETS / pps.value * 1e9:
-        least = float(timeline.rtt[1].min())
-        method = f"{base.method.partition(';')[0]}, less the queue that another flow met then"
-        base = Estimate(value=(least - standing_ns) / 1e9, low=None, high=least / 1e9, method=method)
-    elif others and pps.value is not None and base.low is not None:
-        # So short a queue may be this flow's own, or another's.
-        low = base.low - standing_ns / 1e9 - DELAYED_ACK_SEGMENTS / pps.value
-        base, standing_ns = Estimate(value=base.value, low=max(low, 0.0), high=base.high, method=base.method), 0
-    else:
-        standing_ns = 0
+    flows = [(other, shares_queue(seen, other, pps)) for other in (beside() if is_told else ())]
+    pps = rate_beside(seen, flows, pps, clock)
+    base = _base(
+        seen,
+        flows,
+        pps,
+        clock,
+        handshake_rtt_s,
+        around_s=around_s,
+        near_tap_ns=(before_ns, near_ns),
+        has_flight=has_flight,
+        by_rhythm=by_rhythm,
+        is_ahead=is_ahead,
+    )
+    base, standing_ns = less_standing(seen, flows, base, pps)
     at_loss, free, queue = queues(seen, pps.value, standing_ns)
     managed = losses_of_codel(seen, pps.value)
     is_other = any(managed.is_codel) or not has_losses or not has_flight or by_rhythm
@@ -236,6 +193,67 @@ def infer_path(
         managed=managed,
         policed=policed,
     )
+
+
+def _without_bound(
+    seen: Reconstruction,
+    pps: Estimate,
+    clock: Clock,
+    handshake_rtt_s: float | None,
+    *,
+    by_reader: bool,
+    is_ahead: bool,
+) -> Estimate:
+    """The rate, without an upper bound where nothing shows that its packets waited in a queue."""
+    if by_reader and pps.value is not None and pps.high is not None:
+        method = f"{pps.method}; it may be the pace at which the receiver read"
+        pps = Estimate(value=pps.value, low=pps.low, high=None, method=method)
+    if pps.high is not None and not _is_timed(seen.timeline, handshake_rtt_s, clock):
+        # By a least round trip of nothing every run met a queue, whoever set its pace.
+        pps = replace(pps, high=None, method=f"{pps.method}; no time passes on the path: whether it waited is not told")
+    if is_ahead and pps.high is not None and _swing_ns(seen) < AHEAD_FACTOR * clock.resolution_ns:
+        pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
+    if clock.stalled_ns and pps.value is not None and pps.high is not None:
+        # By a least round trip that was read late every other met a queue.
+        longest_ns = _core.percentile(seen.timeline.rtt[1], 100 * FULL_SHARE) - least_alike_ns(seen, handshake_rtt_s)
+        if longest_ns <= BUSY_PACKETS / pps.value * 1e9 + clock.doubt_ns:
+            pps = replace(pps, high=None, method=f"{pps.method}; a queue that late stamps may make")
+    return pps
+
+
+def _base(
+    seen: Reconstruction,
+    flows: Sequence[Other],
+    pps: Estimate,
+    clock: Clock,
+    handshake_rtt_s: float | None,
+    *,
+    around_s: float | None,
+    near_tap_ns: tuple[int | None, int],
+    has_flight: bool,
+    by_rhythm: bool,
+    is_ahead: bool,
+) -> Estimate:
+    """The least round trip; `near_tap_ns`: `infer_path`'s `before_ns` and `near_ns`."""
+    if has_flight or seen.timeline.has_start:
+        # Where the others were met is not known of all: each that was not captured from its beginning, or whose round
+        # trips do not tell, may have stood in the queue.
+        unsure = [other for other, shares in flows if shares is None or (shares and not other.timeline.has_start)]
+        base = later(least_rtt(seen, unsure, handshake_rtt_s, pps, clock), *near_tap_ns)
+        if not has_flight and base.value is not None:
+            # Of a segment that was sent again the first copy may be among what is missing, and its answer is soon.
+            method = f"{base.method.partition(';')[0]}; much of the data was not captured: it may be more"
+            base = Estimate(value=base.value, method=method)
+    else:
+        base = unknown("what was sent before the capture began is not known: nor which copy an ACK answers")
+    if handshake_rtt_s is None and around_s is not None and base.low is not None:
+        # Some answer came sooner than any that tells of a segment sent once: of ACKs that wait for their reader.
+        base = replace(base, low=min(base.low, around_s))
+    if is_ahead:
+        base = replace(base, low=None, high=None)
+    if by_rhythm:
+        base = Estimate(value=base.value, method=f"{base.method.partition(';')[0]}, their times inferred")
+    return base
 
 
 def _is_timed(timeline: Timeline, handshake_rtt_s: float | None, clock: Clock) -> bool:
@@ -318,51 +336,3 @@ def _product(base: Estimate, pps: Estimate) -> Estimate:
     low = None if base.low is None or pps.low is None else base.low * pps.low
     high = None if base.high is None or pps.high is None else base.high * pps.high
     return Estimate(value=base.value * pps.value, low=low, high=high, method="base_rtt_s x bottleneck_pps")
-
-
-def _is_large(other: Reconstruction, seen: Reconstruction) -> bool:
-    return other.timeline.new_bytes > MINORITY * seen.timeline.new_bytes
-
-
-def _shares_queue(seen: Reconstruction, other: Reconstruction, pps: Estimate) -> bool | None:
-    """Whether two flows' round trips differ by a constant while both last: they wait in one queue. None: not told.
-
-    Of a queue of a few packets which of two came first makes as much of a difference as what both met.
-    """
-    rows, samples = seen.timeline.rtt
-    if len(samples) < ENOUGH_SAMPLES or len(other.timeline.rtt[1]) < ENOUGH_SAMPLES:
-        return None
-    found = _beside(other, seen.timeline.ack_ns[rows])
-    both = ~np.isnan(found)
-    if np.count_nonzero(both) < ENOUGH_SAMPLES:
-        return None
-    low, high = np.percentile(samples[both], [10, 90])
-    left, right = np.percentile(samples[both] - found[both], [25, 75])
-    if right - left < SAME_QUEUE_SHARE * (high - low):
-        return True
-    return None if pps.value is not None and high - low < BUSY_PACKETS / pps.value * 1e9 else False
-
-
-def _beside(other: Reconstruction, times: Ints) -> Floats:
-    """Another flow's round trips at these times; NaN where nothing of it that was timed was on the path."""
-    places, found = other.timeline.rtt
-    known = other.timeline.ack_ns[places]
-    after = np.searchsorted(known, times)
-    within = (after > 0) & (after < len(known))
-    after = np.minimum(after, len(known) - 1)
-    under_way = within & (known[after] - found[after] <= times)
-    return np.where(under_way, np.interp(times, known, found), np.nan)
-
-
-def _standing_ns(seen: Reconstruction, others: Sequence[Reconstruction]) -> int:
-    """The queue that stood at this flow's least round trip, by what the other flows met at the same time.
-
-    Their way may be longer; what counts is by how much their round trips exceed their own least then. Errs low where
-    they have never met an empty queue either, or had nothing on the path; high by a packet or two (their own).
-    """
-    rows, samples = seen.timeline.rtt
-    times = seen.timeline.ack_ns[rows[samples <= LEAST_FACTOR * samples.min()]]
-    met = np.zeros(len(times))
-    for other in others:
-        met = np.fmax(met, _beside(other, times) - other.timeline.rtt[1].min())
-    return int(met.min())

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcptrace_lab.classify.sender.limits import UNKNOWN
 from tcptrace_lab.classify.sender.recovering import silent_behind
+from tcptrace_lab.classify.sender.shares import UNKNOWN
 from tcptrace_lab.classify.sender.written import WITHIN_RWND
 from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode

@@ -7,17 +7,12 @@ from itertools import zip_longest
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.sender.shares import share_of
 from tcptrace_lab.reconstruct.look import TIMER_NS, TIMER_ROUNDS
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
-from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
-
-
-def share_of(timeline: Timeline, spent_ns: float) -> float:
-    """Of the time until the last segment left."""
-    whole = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
-    return spent_ns / whole if whole > 0 else 0.0
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints
 
 
 def silent_behind(spans_ns: Ints, rtt_ns: int) -> Ints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -43,7 +43,48 @@ def identify_recovery(
     `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells. `late_ns`:
     how long after an ACK what it releases passes the tap.
     """
+    restarted = _restarted(seen, tap)
+    if is_rebuilt:
+        restarted = [episode for episode in restarted if _is_followed(seen, episode)]
+    if tap.exceeds_scale and restarted and all(episode.round_trip_sends <= 1 for episode in restarted):
+        return _unnamed("more was in flight than the window allows, so whether it left room is not told")
+    if by_rhythm or tap.is_holed:
+        restarted = [episode for episode in restarted if episode.sure]
+    if by_rhythm:
+        restarted = _answered(seen, restarted)
+        if len(restarted) == 1:
+            return _unnamed("whether a timer made the one restart is not told by the rhythm of ACKs")
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
+    if tap.is_holed:
+        told = [episode for episode in told if episode.sure]
+    if not told and not restarted:
+        return HIDDEN
+    if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
+        return _tahoe(told, restarted)
+    fast = [episode for episode in told if not episode.restarts]
+    if why := _not_told(seen, tap, told, restarted, is_rebuilt=is_rebuilt):
+        return _unnamed(why)
+    # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
+    name = "sack" if tap.sack.value == "used" else None
+    # Out of order, what filled a hole may have been late; where options of as many ACKs as most duplicates are cut or
+    # overwritten, those may have been the blocks by which it was filled (RFC 2018 section 3: duplicates carry them).
+    is_cut = tap.cut_acks > MAJORITY * np.count_nonzero(seen.timeline.is_dupack)
+    if name is None and not by_rhythm and not tap.refuses("losses") and not is_cut:
+        blur_ns = max(tap.clock.doubt_ns, late_ns) + STAMP_TICK_NS * is_rebuilt
+        name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
+    decrease = _decrease(seen)
+    if name is None:
+        why = "no window with two losses shows what was done about the second"
+        return replace(_unnamed(why), decrease=decrease)
+    reasons: tuple[str, ...] = ()
+    if fast and decrease is not None:
+        reasons = (f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})",)
+    sure = sum(episode.sure for episode in fast)
+    return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=reasons)
+
+
+def _restarted(seen: Reconstruction, tap: Tap) -> list[Episode]:
+    """Loss events with duplicate ACKs after which the sender went back to one segment."""
     # A timer that expires amid the duplicate ACKs of a recovery restarts any sender.
     restarted = [
         episode
@@ -58,73 +99,39 @@ def identify_recovery(
     if tap.copies:
         # Duplicates are alike, so that each may be another's copy: what their number tells its answer has to.
         restarted = [episode for episode in restarted if episode.una < seen.timeline.snd_una[-1]]
-    if is_rebuilt:
-        restarted = [episode for episode in restarted if _is_followed(seen, episode)]
-    reasons: list[str] = []
-    if tap.exceeds_scale and restarted and all(episode.round_trip_sends <= 1 for episode in restarted):
-        reasons.append(
-            "the recovery is not named: more was in flight than the window allows, so whether it left room is not told"
-        )
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    if by_rhythm or tap.is_holed:
-        restarted = [episode for episode in restarted if episode.sure]
-    if by_rhythm:
-        restarted = _answered(seen, restarted)
-    if by_rhythm and len(restarted) == 1:
-        reasons.append(
-            "the recovery is not named: whether a timer made the one restart is not told by the rhythm of ACKs"
-        )
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    if tap.is_holed:
-        told = [episode for episode in told if episode.sure]
-    if not told and not restarted:
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    if len(restarted) * 2 > len({*map(id, told), *map(id, restarted)}):
-        sure = sum(episode.sure for episode in restarted)
-        going_on = sum(episode.sure for episode in told if not episode.restarts)
-        if sure <= going_on or not _is_one_segments(restarted):
-            reasons.append("the recovery is not named: no loss event shows that the window went back to one segment")
-            return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-        reasons.append(
-            f"{counted(len(restarted), 'loss event')} with duplicate ACKs, each followed by a restart from one segment"
-        )
-        return SenderTcp(
-            recovery="tahoe", confidence=sure / max(len(told), len(restarted)), decrease=None, reasons=tuple(reasons)
-        )
+    return restarted
+
+
+def _unnamed(why: str) -> SenderTcp:
+    return replace(HIDDEN, reasons=(f"the recovery is not named: {why}",))
+
+
+def _tahoe(told: Sequence[Episode], restarted: Sequence[Episode]) -> SenderTcp:
+    """Of a sender most of whose loss events end in a restart."""
+    sure = sum(episode.sure for episode in restarted)
+    going_on = sum(episode.sure for episode in told if not episode.restarts)
+    if sure <= going_on or not _is_one_segments(restarted):
+        return _unnamed("no loss event shows that the window went back to one segment")
+    why = f"{counted(len(restarted), 'loss event')} with duplicate ACKs, each followed by a restart from one segment"
+    return SenderTcp(recovery="tahoe", confidence=sure / max(len(told), len(restarted)), decrease=None, reasons=(why,))
+
+
+def _not_told(
+    seen: Reconstruction, tap: Tap, told: Sequence[Episode], restarted: Sequence[Episode], *, is_rebuilt: bool
+) -> str | None:
+    """Why the loss events do not tell one recovery of those that go on from another; None: they may."""
     if told and not any(episode.sure for episode in (*told, *restarted)):
-        reasons.append("the recovery is not named: no loss event shows what became of the window")
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+        return "no loss event shows what became of the window"
     if tap.is_holed and restarted:
-        reasons.append("the recovery is not named: the tap lost packets, and not all loss events show the same")
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
+        return "the tap lost packets, and not all loss events show the same"
     if not is_rebuilt and tap.sack.value != "used" and answers_missing(seen):
-        reasons.append("the recovery is not named: most answers to what was sent again were not captured")
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    # Both SYNs permitted SACK: the sender repairs by it, whether or not the tap kept the blocks.
-    refused = tap.refuses("recovery")
-    if refused:
-        reasons.append(f"the recovery is not named: {refused}")
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    blur_ns = max(tap.clock.doubt_ns, late_ns) + STAMP_TICK_NS * is_rebuilt
-    fast = [episode for episode in told if not episode.restarts]
-    ended = _ended_by_timer(seen)
+        return "most answers to what was sent again were not captured"
+    if refused := tap.refuses("recovery"):
+        return refused
+    fast, ended = [episode for episode in told if not episode.restarts], _ended_by_timer(seen)
     if 2 * sum(id(episode) in ended for episode in fast) > len(fast):
-        reasons.append("the recovery is not named: most repaired one hole and waited for the timer")
-        return SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=tuple(reasons))
-    name = "sack" if tap.sack.value == "used" else None
-    # Out of order, what filled a hole may have been late; where options of as many ACKs as most duplicates are cut or
-    # overwritten, those may have been the blocks by which it was filled (RFC 2018 section 3: duplicates carry them).
-    is_cut = tap.cut_acks > MAJORITY * np.count_nonzero(seen.timeline.is_dupack)
-    if name is None and not by_rhythm and not tap.refuses("losses") and not is_cut:
-        name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
-    if name is None:
-        reasons.append("the recovery is not named: no window with two losses shows what was done about the second")
-        return SenderTcp(recovery=None, confidence=0.0, decrease=_decrease(seen), reasons=tuple(reasons))
-    decrease = _decrease(seen)
-    if fast and decrease is not None:
-        reasons.append(f"window after fast recovery / before: {decrease:.2f} (median of {len(fast)})")
-    sure = sum(episode.sure for episode in fast)
-    return SenderTcp(recovery=name, confidence=sure / len(told), decrease=decrease, reasons=tuple(reasons))
+        return "most repaired one hole and waited for the timer"
+    return None
 
 
 def _is_followed(seen: Reconstruction, event: Episode) -> bool:

@@ -61,7 +61,9 @@ def own_times(
     tick_ns = np.inf if clock is None else clock.tick_ns
     is_coarse = tick_ns > MAJORITY * _core.median(np.diff(ack_ns)) if len(ack_ns) > 1 else True
     goes_back = is_coarse and pace.gives_back > GIVES_BACK_SHARE
-    total = None if goes_back or clock is None else _prompt(timeline, clock, stamp, left, release, arrived=arrived)
+    total, bunched = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=bool)
+    if clock is not None and not goes_back:
+        total, bunched = _prompt(timeline, clock, stamp, left, release, arrived=arrived)
     found = np.empty(len(release.low), dtype=np.int64)
     for part in parts(len(found)):
         found[part] = _begins(timeline, release.low[part])
@@ -71,11 +73,10 @@ def own_times(
         told = np.where(freed, since, latest)
         if goes_back:
             told = latest
-        elif clock is not None and total is not None:
-            stamps = stamp[left.row[rows]]
-            over = clock.ends(stamps)
+        elif clock is not None:
+            over = clock.ends(stamp[left.row[rows]])
             is_soon = over - int(clock.tick_ns) - since <= np.maximum(BURST_NS, LATE_SHARE * (latest - since))
-            answers = freed & (is_soon | _bunched(stamps, since, clock.tick_ns))
+            answers = freed & (is_soon | bunched[part])
             answers &= _share_around(total, part) >= PROMPT_SHARE
             # It left within its tick.
             told = np.where(answers, since, np.where(freed, np.maximum(over, since), over))
@@ -106,16 +107,16 @@ def _clock(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds) -> Sen
 
 def _prompt(
     timeline: Timeline, clock: SenderClock, stamp: Ints, left: Sends, release: Bounds, *, arrived: Places
-) -> Places:
-    """How many of those that arrived, before each, may have left at once."""
-    total = np.zeros(len(arrived) + 1, dtype=np.int32)
+) -> tuple[Places, Bools]:
+    """How many of those that arrived, before each, may have left at once; and whether each was bunched."""
+    total, bunched = np.zeros(len(arrived) + 1, dtype=np.int32), np.zeros(len(arrived), dtype=bool)
     for part in parts(len(arrived)):
         rows = arrived[part]
         stamps, begins = stamp[left.row[rows]], _begins(timeline, release.low[rows])
         late = clock.ends(stamps) - int(clock.tick_ns) - begins
-        total[1:][part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns) | _bunched(stamps, begins, clock.tick_ns)
-    found: Places = np.cumsum(total, dtype=np.int32, out=total)
-    return found
+        bunched[part] = _bunched(stamps, begins, clock.tick_ns)
+        total[1:][part] = (late <= BURST_NS) | _held_up(late, clock.tick_ns) | bunched[part]
+    return np.cumsum(total, dtype=np.int32, out=total), bunched
 
 
 def _held_up(late: Ints, tick_ns: float) -> Bools:

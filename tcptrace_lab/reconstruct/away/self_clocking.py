@@ -138,21 +138,25 @@ def _is_written(timeline: Timeline, seen: Arrivals, leads: Ints, turn_ns: int) -
     return int(np.count_nonzero(is_idle & is_turn)) >= FEWEST_ALIKE
 
 
-def with_least(
-    found: Rhythm, timeline: Timeline, seen: Arrivals, hint_ns: int | None, left: Sends | None = None
-) -> Rhythm:
-    """The same with the least turn: the first segment followed the handshake, what is sent again what asked for it, if
-    neither came sooner than a handshake's packets. With SACK a sender may not have waited to be asked (RFC 8985)."""
+def with_least(found: Rhythm, timeline: Timeline, seen: Arrivals, hint_ns: int | None) -> Rhythm:
+    """The same with the least turn: the first segment followed the handshake."""
+    return _taken(replace(found, least_ns=found.turn_ns), seen.time_ns[:1] - timeline.ack_ns[:1], hint_ns)
+
+
+def with_repairs(found: Rhythm, timeline: Timeline, seen: Arrivals, hint_ns: int | None, left: Sends) -> Rhythm:
+    """The same where what was sent again followed what asked for it sooner. With SACK a sender may not have waited to
+    be asked (RFC 8985)."""
+    if timeline.has_sack:
+        return found
+    rows, asked_ns = _repairs(timeline, left)
+    return _taken(found, seen.time_ns[rows] - asked_ns, hint_ns)
+
+
+def _taken(found: Rhythm, taken: Ints, hint_ns: int | None) -> Rhythm:
+    """A turn is no longer than what took one, if that came no sooner than a handshake's packets."""
     if hint_ns is None or found.is_written:
-        return replace(found, least_ns=found.turn_ns)
-    asked_ns, row = timeline.ack_ns[:1], np.zeros(1, dtype=np.int64)
-    if left is not None and not timeline.has_sack:
-        again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
-        came = left.row[again] >= 0
-        asked_ns = np.append(asked_ns, timeline.ack_ns[asked[came]])
-        row = np.append(row, left.row[again[came]])
-    taken = seen.time_ns[row] - asked_ns
-    return replace(found, least_ns=int(taken.min(initial=found.turn_ns, where=taken >= hint_ns)))
+        return found
+    return replace(found, least_ns=int(taken.min(initial=found.least_ns, where=taken >= hint_ns)))
 
 
 def _spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
@@ -259,12 +263,11 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
         lead, heard = lead[chosen], heard[chosen]
-    again, asked = _asked_for(timeline, left, free)
+    again, asked = first_repairs(timeline, left, free)
     # One that was put back had left before the next that arrived.
     kept = asked <= _next_latest(left, latest)[again]
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
-    known = np.append(timeline.snd_una, np.iinfo(np.int64).min)[latest]
-    alone = np.flatnonzero(~left.is_put_back & (reached(left.offset, left.end) <= known) & found.is_measured)
+    alone = np.flatnonzero(~left.is_put_back & all_before_acked(timeline, left, latest) & found.is_measured)
     reduced, marked = _reduced(timeline, seen, left, found)
     places = np.concatenate((lead, again[kept], alone, reduced))
     acks: Ints = np.concatenate((heard, asked[kept], latest[alone], marked), dtype=np.int64)
@@ -298,9 +301,7 @@ def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | No
     found = _spaced(timeline, seen)
     if found is None or len(found[1]) >= max(ODD_SHARE * len(found[0]), FEWEST_SAMPLES):
         return None
-    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
-    came = left.row[again] >= 0
-    rows, asked_ns = left.row[again[came]], timeline.ack_ns[asked[came]]
+    rows, asked_ns = _repairs(timeline, left)
     # Behind a silence a timer may have sent it.
     idle = np.append(0, np.cumsum(np.isin(np.arange(len(seen.time_ns)), found[1])))
     since = np.searchsorted(seen.time_ns, asked_ns, side="right")
@@ -335,7 +336,20 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     return free
 
 
-def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
+def _repairs(timeline: Timeline, left: Sends) -> tuple[Places, Ints]:
+    """The first retransmissions of recoveries that came: their rows, and when they had been asked for."""
+    again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
+    came = left.row[again] >= 0
+    return left.row[again[came]], timeline.ack_ns[asked[came]]
+
+
+def all_before_acked(timeline: Timeline, left: Sends, acks: Places) -> Bools:
+    """Whether all that had been sent before each was acknowledged by then: `acks`, the last ACK heard (-1: none)."""
+    found: Bools = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[acks]
+    return found
+
+
+def first_repairs(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
     """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
     top = reached(left.offset, left.end)
     again = np.flatnonzero((left.offset < top) & ~free)

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
-from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes, reached
+from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes
 from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
 from tcptrace_lab.reconstruct.away.echoes import (
     Bounds,
@@ -32,12 +32,14 @@ from tcptrace_lab.reconstruct.away.echoes import (
 from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
 from tcptrace_lab.reconstruct.away.self_clocking import (
     Rhythm,
+    all_before_acked,
     between_anchors,
     met_no_queue,
     released_between,
     rhythm,
     turn_by_repairs,
     with_least,
+    with_repairs,
 )
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
@@ -252,13 +254,13 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         return None
     found = with_least(found, timeline, seen, known.hint_ns)
     left = sends(seen, timeline.smss, found.least_ns, has_start=timeline.has_start)
-    found = with_least(found, timeline, seen, known.hint_ns, left)
+    found = with_repairs(found, timeline, seen, known.hint_ns, left)
     bounds = released_between(timeline, seen, left, found)
     release, open_bytes = released_by(timeline, left, bounds)
     begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
     seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
-    is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
+    is_first = all_before_acked(timeline, left, release)
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     waits |= _by_timer(timeline, seen, left, found, seen_at - begins)
     times = np.where(waits, np.maximum(begins, seen_at), begins)

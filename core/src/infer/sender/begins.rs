@@ -284,10 +284,7 @@ impl Finder<'_> {
     /// With a restart, or with a recovery that is not over and after which the window is not one segment (RFC 6582: a
     /// partial ACK may come late).
     pub(super) fn carries_on(&self, before: &LossEvent, event: &LossEvent) -> bool {
-        let rank = self
-            .seen
-            .again
-            .partition_point(|&again| (again as usize) < event.first_send);
+        let rank = self.seen.again_before(event.first_send);
         let is_probe = [before, event].map(|each| each.detected_by == DetectedBy::Tlp);
         (before.restarts || !(event.restarts || is_probe[0] || is_probe[1]))
             && event.una < before.recover
@@ -299,10 +296,7 @@ impl Finder<'_> {
     fn is_passed_since(&self, rank: usize, since: usize) -> bool {
         let (trace, seen) = (self.trace, self.seen);
         let offset = |rank: usize| trace.send_offset[seen.again[rank] as usize];
-        let first = seen
-            .again
-            .partition_point(|&again| (again as usize) < since);
-        (first..rank).any(|before| offset(before) > offset(rank))
+        (seen.again_before(since)..rank).any(|before| offset(before) > offset(rank))
     }
 
     /// Segments sent from one on, until it is answered.

@@ -123,12 +123,7 @@ impl Finder<'_> {
         let (trace, seen) = (self.trace, self.seen);
         let known = seen.acks_before_send[start] as usize;
         let begun = self.begun(start, bound);
-        let LossEvent {
-            una,
-            recover,
-            flight,
-            ..
-        } = begun;
+        let (una, recover) = (begun.una, begun.recover);
         let since = seen.last_moved(known).map_or(0, |moved| moved + 1);
         let dupacks = seen.dupacks(since, known);
         let is_told_by_ack = || since == known && self.is_outrun(start, known - 1);
@@ -151,63 +146,34 @@ impl Finder<'_> {
         // RFC 6675: with SACK a duplicate that tells of nothing new lets nothing go. It answers what was sent needlessly.
         let lets_go = !trace.has_sack || has_sack || trace.hides_blocks;
         let released_by = usize::from(lets_go) * (dupacks + seen.dupacks(known, answered));
-        let mut detected_by = detected_by(
+        let detected_by = detected_by(
             is_silent,
             dupacks,
             has_sack,
             trace.send_end[start] == recover && trace.send_offset[start] > una,
         );
-        let (mut restarts, mut sure);
-        if detected_by == DetectedBy::Tlp && sends <= 2 {
+        let (restarts, sure) = if detected_by == DetectedBy::Tlp && sends <= 2 {
             // RFC 8985 section 7: a probe of the last segment; the window stays.
-            (restarts, sure) = (false, true);
+            (false, true)
         } else {
-            (restarts, sure) = restarts_by_count(
-                flight.div_euclid(trace.smss.max(1)),
-                sends,
-                released_by,
-                is_silent,
-                self.is_told_of(start, known),
-            );
-            if restarts
-                && !is_silent
-                && (self.goes_on(answered, recover) || self.mends_one(answered, recover))
-            {
-                (restarts, sure) = (false, true);
-            }
-            if restarts && !is_silent && self.is_mute_after(answered, recover) {
-                (restarts, sure) = (false, false);
-            }
-            // It had no new data to send, or nowhere to: by what others of its events show.
-            let is_blind = !is_silent
-                && (self.ran_out(known, recover) || self.is_shut(start, answered, recover));
-            if restarts && is_blind {
-                (restarts, sure) = (false, false);
-            }
-            // Duplicate ACKs release nothing at a window of one segment: who sent on meanwhile has not gone back to it.
-            let is_alone = !is_silent && sends <= 1;
-            if !sure && is_alone && self.goes_back(answered, recover, flight, is_blind) {
-                (restarts, sure) = (true, true);
-            }
-            if detected_by == DetectedBy::DupAck && restarts && self.is_long_since(start, since) {
-                // The duplicate ACK that asks for it had come long before: the timer sent it.
-                detected_by = DetectedBy::Rto;
-            }
-            if detected_by == DetectedBy::Reordering && restarts {
-                // A window falls for a loss: one duplicate ACK was not captured, or its place is open.
-                detected_by = DetectedBy::DupAck;
-            }
-            let has_asked = dupacks > 0 || self.may_be_asked_before(known);
-            if detected_by == DetectedBy::Rto && !restarts && has_asked {
-                // More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled
-                // host).
-                detected_by = if has_sack || (known == 0 && trace.has_sack) {
+            self.restarts(&begun, answered, sends, released_by, is_silent)
+        };
+        let has_asked = || dupacks > 0 || self.may_be_asked_before(known);
+        let detected_by = match detected_by {
+            // The duplicate ACK that asks for it had come long before: the timer sent it.
+            DetectedBy::DupAck if restarts && self.is_long_since(start, since) => DetectedBy::Rto,
+            // A window falls for a loss: one duplicate ACK was not captured, or its place is open.
+            DetectedBy::Reordering if restarts => DetectedBy::DupAck,
+            // More was sent than a timeout allows: the ACKs had told of the loss (a reordering timer, a stalled host).
+            DetectedBy::Rto if !restarts && has_asked() => {
+                if has_sack || (known == 0 && trace.has_sack) {
                     DetectedBy::Sack
                 } else {
                     DetectedBy::DupAck
-                };
+                }
             }
-        }
+            shown => shown,
+        };
         LossEvent {
             detected_by,
             dupacks,
@@ -217,6 +183,46 @@ impl Finder<'_> {
             round_trip_sends: sends,
             ..begun
         }
+    }
+
+    /// Whether the sender went back to a window of about one segment, and whether nothing speaks for the other answer: by
+    /// how much it sent until its first retransmission was `answered`, `released_by` so many ACKs.
+    fn restarts(
+        &self,
+        begun: &LossEvent,
+        answered: usize,
+        sends: usize,
+        released_by: usize,
+        is_silent: bool,
+    ) -> (bool, bool) {
+        let (start, recover, flight) = (begun.first_send, begun.recover, begun.flight);
+        let known = self.seen.acks_before_send[start] as usize;
+        let (mut restarts, mut sure) = restarts_by_count(
+            flight.div_euclid(self.trace.smss.max(1)),
+            sends,
+            released_by,
+            is_silent,
+            self.is_told_of(start, known),
+        );
+        if is_silent {
+            return (restarts, sure);
+        }
+        if restarts && (self.goes_on(answered, recover) || self.mends_one(answered, recover)) {
+            (restarts, sure) = (false, true);
+        }
+        if restarts && self.is_mute_after(answered, recover) {
+            (restarts, sure) = (false, false);
+        }
+        // It had no new data to send, or nowhere to: by what others of its events show.
+        let is_blind = self.ran_out(known, recover) || self.is_shut(start, answered, recover);
+        if restarts && is_blind {
+            (restarts, sure) = (false, false);
+        }
+        // Duplicate ACKs release nothing at a window of one segment: who sent on meanwhile has not gone back to it.
+        if !sure && sends <= 1 && self.goes_back(answered, recover, flight, is_blind) {
+            (restarts, sure) = (true, true);
+        }
+        (restarts, sure)
     }
 
     /// An event that begins as the one before ends: what asks for it has been sent again already.

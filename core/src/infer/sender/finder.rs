@@ -32,8 +32,7 @@ impl Finder<'_> {
 
     /// The send that a retransmission repeats.
     pub fn copy_before(&self, send: usize) -> Option<usize> {
-        let again = &self.seen.again;
-        let rank = again.partition_point(|&again| (again as usize) < send);
+        let rank = self.seen.again_before(send);
         self.repeats.get(rank)?.map(|copy| copy as usize)
     }
 

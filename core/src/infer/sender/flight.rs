@@ -341,7 +341,7 @@ impl View<'_> {
             let send = again[rank] as usize;
             let copy = self.repeats[rank].map(|copy| copy as usize)?;
             let is_first = copy >= chosen.start && again.binary_search(&(copy as u32)).is_err();
-            let behind = again.partition_point(|&each| (each as usize) < copy);
+            let behind = self.seen.again_before(copy);
             let goes_on = rank > behind
                 && trace.send_offset[send] == trace.send_end[again[rank - 1] as usize]
                 && trace.send_offset[send] > self.seen.una_at(send);

@@ -141,8 +141,7 @@ impl Sequence {
 
     /// The first send from one on that is new data; as many as there are where none is.
     pub fn next_new(&self, send: usize) -> usize {
-        let first = self.again.partition_point(|&again| (again as usize) < send);
-        let again = self.again[first..].iter().zip(send..);
+        let again = self.again[self.again_before(send)..].iter().zip(send..);
         send + again
             .take_while(|&(&again, place)| again as usize == place)
             .count()
@@ -207,11 +206,15 @@ impl Sequence {
         self.holes.get(at).is_some_and(|hole| hole.0 < to)
     }
 
+    /// How many retransmissions left before a send: of a retransmission its place in `again`.
+    pub fn again_before(&self, send: usize) -> usize {
+        self.again.partition_point(|&again| (again as usize) < send)
+    }
+
     /// Retransmissions from send `from` to before send `to`: their places in `again`.
     pub fn again_within(&self, from: usize, to: usize) -> std::ops::Range<usize> {
-        let first = self.again.partition_point(|&send| (send as usize) < from);
-        let last = self.again.partition_point(|&send| (send as usize) < to);
-        first..last.max(first)
+        let first = self.again_before(from);
+        first..self.again_before(to).max(first)
     }
 
     /// The first ACK, not before `from`, at which `snd_una` is at least (past: more than) `offset`.
