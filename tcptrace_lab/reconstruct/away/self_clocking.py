@@ -23,7 +23,6 @@ from tcptrace_lab.reconstruct.given import (
     MAJORITY,
     MINORITY,
     NEAR_SHARE,
-    ODD_SHARE,
     PAUSE_SHARE,
 )
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
@@ -70,7 +69,7 @@ class Rhythm:
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
     """`hint_ns`: the turn in the handshake, whose packets are small; `resolution_ns`: the clock's. None: no rhythm is
     found."""
-    found = _spaced(timeline, seen)
+    found = spaced(timeline, seen)
     if found is None:
         return None
     full, leads, spacing, are_together = found
@@ -147,7 +146,7 @@ def with_least(
         return replace(found, least_ns=found.turn_ns)
     asked_ns, row = timeline.ack_ns[:1], np.zeros(1, dtype=np.int64)
     if left is not None and not timeline.has_sack:
-        again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+        again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
         came = left.row[again] >= 0
         asked_ns = np.append(asked_ns, timeline.ack_ns[asked[came]])
         row = np.append(row, left.row[again[came]])
@@ -155,7 +154,7 @@ def with_least(
     return replace(found, least_ns=int(taken.min(initial=found.turn_ns, where=taken >= hint_ns)))
 
 
-def _spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
+def spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
     """The full segments, those of them that came later than the bottleneck's spacing, and that, and whether some share
     a stamp; None: they are too few."""
     full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
@@ -259,7 +258,7 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
         lead, heard = lead[chosen], heard[chosen]
-    again, asked = _asked_for(timeline, left, free)
+    again, asked = first_repairs(timeline, left, free)
     # One that was put back had left before the next that arrived.
     kept = asked <= _next_latest(left, latest)[again]
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
@@ -286,26 +285,6 @@ def _reduced(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> 
     which, rows = which[which >= 0][rows < len(seen.time_ns)], rows[rows < len(seen.time_ns)]
     arrived = np.flatnonzero(~left.is_put_back)
     return arrived[np.argsort(left.row[arrived])][rows], np.searchsorted(timeline.ack_ns, marked_ns[which])
-
-
-def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | None:
-    """From what asked for a repair to the repair, usually, the queue that it met included; None: none tells it, or the
-    queue ran empty.
-
-    A sender that restarts at its losses leaves it empty for a round trip each time: what repairs here goes on sending,
-    and nothing hangs on how short a turn would be without the queue.
-    """
-    found = _spaced(timeline, seen)
-    if found is None or len(found[1]) >= max(ODD_SHARE * len(found[0]), FEWEST_SAMPLES):
-        return None
-    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
-    came = left.row[again] >= 0
-    rows, asked_ns = left.row[again[came]], timeline.ack_ns[asked[came]]
-    # Behind a silence a timer may have sent it.
-    idle = np.append(0, np.cumsum(np.isin(np.arange(len(seen.time_ns)), found[1])))
-    since = np.searchsorted(seen.time_ns, asked_ns, side="right")
-    taken = (seen.time_ns[rows] - asked_ns)[(since < rows) & (idle[rows + 1] == idle[np.minimum(since, rows)])]
-    return int(np.median(taken)) if len(taken) else None
 
 
 def _next_latest(left: Sends, latest: Places) -> Places:
@@ -335,7 +314,7 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     return free
 
 
-def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
+def first_repairs(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
     """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
     top = reached(left.offset, left.end)
     again = np.flatnonzero((left.offset < top) & ~free)
