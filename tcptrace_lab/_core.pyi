@@ -465,10 +465,13 @@ class Tape:
         Every time is `later_ns` later. `rows`: after these alone, int64, which rise.
         """
 
-    def play_by_itself(self, sender: CandidateSender, *, begins_ns: int, later_ns: int = 0) -> Any:
+    def play_by_itself(
+        self, sender: CandidateSender, *, begins_ns: int, later_ns: int = 0, since_ns: int | None = None
+    ) -> Any:
         """cwnd in bytes after each row, as the control has it whose round trips are those of its own window.
 
-        `begins_ns`: when its first window left, on the control's clock.
+        `begins_ns`: when its first window left, on the control's clock; `since_ns`: when the first loss was of what is
+        seen from there on.
         """
 
     def memory(

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tcptrace_lab.classify.control.candidates import TOLD_BY_THEIR_START
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tests.claims import judge_claims, main_verdict
@@ -34,7 +35,8 @@ Written by `python -m tests.random_told --write`; do not edit. Random runs (test
 {last}, made worse in the ways that leave what regime and control need. Of the runs whose untouched capture tells a
 regime, and of those where it names a control, in so many does the worse capture tell the same: captured at the sender,
 and at the receiver beside what the receiver's own untouched capture tells. A piece of a run is asked for a regime where
-the whole has a steady one, and for a control where three losses or more are left. Told otherwise: {wrong}.
+the whole has a steady one, and for a control where three losses or more are left, but not for what its first slow
+start alone tells (Reno from M-Start). Told otherwise: {wrong}.
 """
 
 
@@ -64,10 +66,12 @@ def told_by(
 
 
 def _not_in_piece(whole: Verdict, piece: Verdict | None) -> set[str]:
-    """What a piece of a run without its beginning does not have: a regime but the steady state's, and losses enough to
-    tell a control by."""
+    """What a piece of a run without its beginning does not have: a regime but the steady state's, losses enough to tell
+    a control by, and the first slow start, by which alone M-Start differs from Reno."""
     events = 0 if piece is None else sum(episode.is_loss for episode in piece.seen.episodes)
     is_steady, has_losses = whole.slow_starts.steady is not None, events >= FEWEST_ALIKE
+    if piece is not None and whole.identified.control in TOLD_BY_THEIR_START:
+        has_losses &= not {each.candidate.name for each in piece.identified.left}.issuperset(TOLD_BY_THEIR_START)
     return {name for name, is_there in (("regime", is_steady), ("control", has_losses)) if not is_there}
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tcptrace_lab import read
 from tcptrace_lab.capture import Connection
-from tcptrace_lab.classify.control.between_losses import _is_told, identify_between_losses, is_exact
+from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
 from tcptrace_lab.classify.control.candidates import candidates
+from tcptrace_lab.classify.control.loss_cycles import is_told
 from tcptrace_lab.classify.control.of_sender import opened_where_held
 from tcptrace_lab.classify.explain import explain
-from tcptrace_lab.classify.verdict import Verdict, judge
+from tcptrace_lab.classify.verdict import Verdict, classify, judge
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
-from tcptrace_lab.simulate import simulate
+from tcptrace_lab.simulate import Run, simulate
+from tests.degrade import degrade, read_packets, write_packets
 
 # Twice its pipe of buffer: a cut leaves the queue standing.
 DEEP = PathSpec(nodes=(NodeSpec(rate_bps=4e6, buffer=80, delay_s=0.06),), return_delay_s=0.06)
@@ -29,17 +33,29 @@ DEEP = PathSpec(nodes=(NodeSpec(rate_bps=4e6, buffer=80, delay_s=0.06),), return
 SHALLOW = PathSpec(nodes=(NodeSpec(rate_bps=11.3e6, buffer=18, delay_s=0.03),), return_delay_s=0.03)
 
 
+# Full for as long as its sender cuts by less than half; losses by chance come on top of the other.
+FULL = PathSpec(nodes=(NodeSpec(rate_bps=6e6, buffer=60, delay_s=0.04),), return_delay_s=0.04)
+LOSSY = PathSpec(nodes=(NodeSpec(rate_bps=3.6e6, buffer=24, delay_s=0.03, loss=0.0005),), return_delay_s=0.03)
+
+
 def captured(
     window: str, *, path: PathSpec = DEEP, seconds: float = 60.0, recovery: str = "sack", **more: object
 ) -> Connection:
-    control = ControlSpec(window=window, recovery=recovery, initial_window=10, delayed_ack_segments=2, timestamps=False)
-    return captured_of(control, path, seconds=seconds, **more)
+    return captured_of(control_of(window, recovery), path, seconds=seconds, **more)
+
+
+def control_of(window: str, recovery: str) -> ControlSpec:
+    return ControlSpec(window=window, recovery=recovery, initial_window=10, delayed_ack_segments=2, timestamps=False)
 
 
 def captured_of(control: ControlSpec, path: PathSpec, *, seconds: float = 60.0, **more: object) -> Connection:
+    return run(control, path, seconds=seconds, **more).capture(tap="receiver")[0]
+
+
+def run(control: ControlSpec, path: PathSpec, *, seconds: float, **more: object) -> Run:
     connection = ConnectionSpec(control=control, **more)  # type: ignore[arg-type]
     scenario = Scenario(path=path, connections=(connection,), duration_s=seconds, profile="rfc", taps=("receiver",))
-    return simulate(scenario).capture(tap="receiver")[0]
+    return simulate(scenario)
 
 
 def verdict(window: str, **more: Any) -> Verdict:
@@ -92,6 +108,37 @@ def test_where_the_queue_runs_empty_between_losses_a_law_must_pass_through_what_
     path = PathSpec(nodes=(NodeSpec(rate_bps=11.3e6, buffer=18, delay_s=0.03),), return_delay_s=0.03)
     found = verdict(window, path=path)
     assert found.identified.control == window, found.identified.reasons
+
+
+@pytest.mark.parametrize(
+    ("window", "path", "control"),
+    [
+        ("bic", LOSSY, "bic"),
+        ("hybla", FULL, None),
+        ("highspeed", LOSSY, None),
+        ("htcp", LOSSY, None),
+    ],
+)
+def test_what_began_in_the_middle_is_told_from_its_first_loss_on(
+    window: str, path: PathSpec, control: str | None, tmp_path: Path
+) -> None:
+    """Nothing tells the way to the sender, and the queue never runs empty: what had left at each loss is known all the
+    same. Of a law that goes by delay any least round trip may be from before: refuted is who is off behind each."""
+    made = tmp_path / "made.pcap"
+    run(control_of(window, "sack"), path, seconds=40.0).write(made, tap="receiver", payload=False)
+    write_packets(made, *degrade(*read_packets(made), kind="begins in avoidance", seed=1))
+    (found,) = classify(read(made))
+    assert found.obstacles.hides_window
+    assert not found.seen.timeline.has_start
+    assert window in left(found), found.identified.reasons
+    assert found.identified.control == control
+    assert len(found.identified.refuted) >= 4
+
+
+def test_the_first_loss_tells_reno_from_m_start() -> None:
+    found = verdict("reno")
+    assert "reno" in left(found)
+    assert "m_start" not in left(found)
 
 
 def test_a_first_window_is_taken_from_the_capture() -> None:
@@ -174,4 +221,4 @@ def test_less_than_nothing_outstanding_is_no_window() -> None:
     """ACKs of other numbers than the data's, as where a tool has moved those of one way only."""
     heard: Any = SimpleNamespace(timeline=SimpleNamespace(acks_before_send=np.array([9])), unsettled=())
     loss: Any = SimpleNamespace(first_send=0, flight=-(1 << 31), restarts=False)
-    assert not _is_told(heard, None, loss)
+    assert not is_told(heard, None, loss)

@@ -14,18 +14,24 @@ are left, the ACKs that released what a full queue dropped may tell them apart (
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 
 from tcptrace_lab.classify.control.at_drops import Drops, followed_alone
+from tcptrace_lab.classify.control.by_itself import (
+    LEAST_NOISE_SHARE,
+    hearings,
+    nearest,
+    nearest_behind_pasts,
+    play,
+    rank,
+    starting_as_seen,
+)
 from tcptrace_lab.classify.control.by_rate import CYCLE_HALVES, PER_ROUND
-from tcptrace_lab.classify.control.candidates import Candidate, candidates, other_clocks
-from tcptrace_lab.classify.control.compared import Compared, Piece
-from tcptrace_lab.classify.control.epoch import Epoch
+from tcptrace_lab.classify.control.candidates import TOLD_BY_THEIR_START, Candidate, candidates, other_clocks
 from tcptrace_lab.classify.control.evidence import Misfits
 from tcptrace_lab.classify.control.heard_at_losses import HeardAtLosses
 from tcptrace_lab.classify.control.identified import HIDDEN, Identified
@@ -38,23 +44,19 @@ from tcptrace_lab.classify.control.likelihood import (
     REFUTED,
     TAIL,
     Replay,
-    log_likelihood,
     open_of,
 )
+from tcptrace_lab.classify.control.loss_cycles import Cycles
 from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
-from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
-from tcptrace_lab.classify.sender.by_losses import is_untold_behind
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
+from tcptrace_lab.reconstruct.timeline import Bools, Ints
 
 # Off by more than is open so many times more often than the best: out. Once it may be a recovery that was disturbed,
 # and its echo the next cycle of who goes by delay.
 FEWEST_MORE = {False: 2, True: FEWEST_ALIKE}
-# A twentieth of what is open, a segment and a little, is nothing: windows are counted in whole segments.
-LEAST_NOISE_SHARE = 0.05
 # Limited transmit (RFC 3042; RFC 6675's pipe does the same) sends a segment for each of the first duplicate ACKs beyond
 # the window, or a stack does not: most often the same number at every loss. None: any.
 TRANSMITTED = (None, *range(DUP_THRESH))
@@ -66,130 +68,6 @@ EXACT_SEGMENTS = 1.0
 # overflows a queue, a cut that leaves no more than the rest lets the queue run empty.
 MOST_ROUNDS = CYCLE_HALVES[1] / PER_ROUND
 MILD_SHARE = 1 / 1.25
-# Cycles of so many kinds are told apart; each one beyond them is one of its own.
-MOST_KINDS = 64
-
-
-class Cycles(Compared):
-    """From loss to loss: what stands for each cycle is the window at its end, and where else it is known."""
-
-    heard: HeardAtLosses
-
-    def __init__(self, heard: HeardAtLosses, *, at_losses_alone: bool = False) -> None:
-        super().__init__(heard)
-        seen = heard.seen
-        events = [episode for episode in seen.episodes if episode.is_loss]
-        told = [_is_told(self.heard, before, loss) for before, loss in zip([None, *events], events, strict=False)]
-        # Of losses at which what was outstanding is known to the segment, and was the window.
-        self.cycles = {
-            number: (before, loss)
-            for number, (before, loss) in enumerate(pairwise(events))
-            if told[number] and told[number + 1] and not loss.follows
-        }
-        known = {number: self.heard.within(*ends) for number, ends in self.cycles.items()}
-        self.stands = self._stands(known)
-        self._within = {number: [] for number in known} if at_losses_alone else known
-
-    def _stands(self, known: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
-        """Whether from the middle of most cycles to their ends no more is outstanding, as far as that is known.
-
-        A window that loses nothing grows; what an application or a receiver lets be sent does not. One that delay holds
-        does not either, and is not told from those.
-        """
-        heard, grown = self.heard, list[float]()
-        for number, (_, loss) in self.cycles.items():
-            flights = [float(heard.flight[ack]) for ack, _ in known[number]]
-            if len(flights) > 1:
-                grown.append(max(flights[-1], heard.window_before(loss)) - flights[len(flights) // 2])
-        return bool(grown) and bool(np.median(grown) < self.smss)
-
-    @property
-    def epochs(self) -> tuple[Epoch, ...]:
-        """No ACK between two losses shows growth all along."""
-        return ()
-
-    def evidence(self) -> Iterator[Piece]:
-        """Of each cycle, in order of time."""
-        heard, timeline = self.heard, self.heard.timeline
-        for number, (_, loss) in self.cycles.items():
-            known = [(ack, mark, float(heard.flight[ack])) for ack, mark in self._within[number]]
-            asked = int(timeline.acks_before_send[loss.first_send]) - 1
-            for ack, mark, flight in (*known, (asked, heard.before_mark[id(loss)], heard.window_before(loss))):
-                observed = flight / self.smss
-                yield Piece(part="cycle", ack=ack, stretch=number, mark=mark, observed=observed, scale=observed)
-
-    @cached_property
-    def is_end(self) -> Bools:
-        """Which of the pieces is the last of its cycle: at its loss."""
-        return np.append(np.diff(self.pieces.stretch) > 0, True)
-
-    @cached_property
-    def begins(self) -> Floats:
-        """The window at the loss that each piece's cycle begins with, in segments."""
-        at_loss = {number: self.heard.window_before(before) for number, (before, _) in self.cycles.items()}
-        return np.array([at_loss[number] for number in self.pieces.stretch.tolist()]) / self.smss
-
-    def off(self, expected: Floats) -> Floats:
-        """By how much windows, one a piece, are off; of the window whole segments are seen."""
-        most = self.pieces.observed + self.is_end * (self.heard.open / self.smss) + 1.0
-        found: Floats = expected - np.clip(expected, self.pieces.observed, most)
-        return found
-
-    @cached_property
-    def kinds(self) -> Ints:
-        """Which pieces are alike: at the same place of cycles that begin alike, and with as much."""
-        pieces, begin = self.pieces, self.begins
-        # How many of the cycle are still to come.
-        last = np.flatnonzero(self.is_end)
-        place = last[np.searchsorted(last, np.arange(len(pieces)))] - np.arange(len(pieces))
-        near = FITS_SEGMENTS + FITS_SHARES["cycle"] * pieces.scale + pieces.slack
-        found = np.full(len(pieces), -1, dtype=np.int64)
-        for kind in range(MOST_KINDS):
-            rest = np.flatnonzero(found < 0)
-            if not len(rest):
-                return found
-            first = rest[0]
-            is_like = np.abs(begin[rest] - begin[first]) <= near[first]
-            is_like &= np.abs(pieces.observed[rest] - pieces.observed[first]) <= near[first]
-            found[rest[is_like & (place[rest] == place[first])]] = kind
-        rest = np.flatnonzero(found < 0)
-        found[rest] = MOST_KINDS + np.arange(len(rest))
-        return found
-
-
-def _is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> bool:
-    """Whether what was outstanding at a loss is known to the segment, and was the window: the ACK that asked for its
-    first retransmission is the one that tells of three segments above the hole; what was lost left after the recovery
-    before was over, so that a whole window has, or, if early, nothing had told of it then."""
-    timeline = heard.timeline
-    asked = int(timeline.acks_before_send[loss.first_send]) - 1
-    # ACKs of other numbers than the data's leave less than nothing outstanding.
-    # Nor is it known what a timer's window was.
-    is_by_timer = loss.restarts and loss.detected_by == "rto"
-    if asked < 1 or loss.flight <= 0 or is_by_timer or id(loss) in heard.unsettled:
-        return False
-    if timeline.slack[asked - 1] >= timeline.smss:
-        return False
-    if before is not None and not (
-        is_untold_behind(timeline, np.array([before.recover]))[0]
-        if heard.is_early
-        else loss.una - before.recover >= loss.flight
-    ):
-        return False
-    above = timeline.delivered[asked - 1 : asked + 1] - timeline.snd_una[asked - 1 : asked + 1]
-    is_third = above[1] >= DUP_THRESH * timeline.smss > above[0]
-    return bool(is_third) and not _is_held(heard, before, asked)
-
-
-def _is_held(heard: HeardAtLosses, before: Episode | None, asked: int) -> bool:
-    """Whether since the loss before the receiver's window had no room for another segment: what is outstanding at a
-    loss is a window that did not grow meanwhile (RFC 5681 section 3.1, RFC 7661)."""
-    timeline = heard.timeline
-    since = 0 if before is None else int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
-    span = slice(min(since, asked), asked + 1)
-    # The least that was, where it is not known which ACK released what.
-    least = heard.flight[span] - timeline.slack[span]
-    return bool((least + timeline.smss > timeline.rwnd[span]).any())
 
 
 def identify_between_losses(
@@ -202,7 +80,9 @@ def identify_between_losses(
     mild cut the next overflow is of what left within the recovery.
     """
     ask = partial(_identify, seen, chosen, handshake_rtt_ns)
-    found, is_within = ask(at_losses_alone=False)
+    # Without a handshake the rhythm may be read a spacing off: between losses it tells no flight, and at them the order
+    # does.
+    found, is_within = ask(at_losses_alone=not seen.timeline.has_start)
     if found is HIDDEN and is_within:
         found, _ = ask(at_losses_alone=True)
     if found is HIDDEN:
@@ -233,28 +113,33 @@ def _identify(
     is_within = not compared.is_end.all()
     if len(compared.pieces) < FEWEST_MORE[False] or readings[0].stands:
         return HIDDEN, is_within
-    asked = tuple(chosen) or candidates("tahoe" if compared.heard.always_restarts else None)
+    # Nor are restarts told by a rhythm that may be read wrong.
+    is_tahoe = compared.heard.always_restarts and compared.heard.timeline.has_start
+    asked = tuple(chosen) or candidates("tahoe" if is_tahoe else None)
     asked = (*asked, *(other for each in asked for other in other_clocks(each)))
     # What goes by the longest round trip hears that of a slow start that overshoots.
     begins_with = initial_window(seen) or INITIAL_WINDOW
-    best: dict[str, Replay] = {}
-    for reading in readings:
-        for tape, each, phase_ms in _hearings(reading, asked, handshake_rtt_ns):
-            played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
-            if each.name not in best or _rank(played) < _rank(best[each.name]):
-                best[each.name] = played
-    families = sorted(best.values(), key=_rank)
+    best = nearest(readings, asked, handshake_rtt_ns, begins_with)
+    if not compared.heard.timeline.has_start:
+        # Who is off nowhere needs no past; of who goes by delay any shorter round trip may be what it remembers.
+        open_ones = [each for each in asked if each.is_by_delay and best[each.name].unfit]
+        for name, each in nearest_behind_pasts(readings, open_ones, begins_with).items():
+            best[name] = min(best[name], each, key=rank)
+    families = sorted(best.values(), key=rank)
     if families[0].unfit > max(MINORITY * len(compared.pieces), 1):
         return HIDDEN, is_within
     kinds = compared.kinds
     left = tuple(each for each in families if not _is_refuted(each, families[0], kinds))
-    is_told = len(left) == 1 and is_exact(left[0]) and _are_telling(compared)
+    left = _begun_as_seen(left, readings[1:], asked, handshake_rtt_ns, begins_with)
+    # Whose past was chosen to fit is not told by what it fits.
+    is_told = len(left) == 1 and is_exact(left[0]) and not left[0].tape.is_remembered and _are_telling(compared)
     keeps = is_told and _may_keep(left[0], readings, kinds)
     is_told &= not keeps
     why = (
         "and who keeps what it has outstanding would have had as much" if keeps else "but nothing grew again and again"
     )
-    is_open = not (is_told or keeps)
+    # What is left of a past to choose from comes to single ACKs by chance.
+    is_open = not (is_told or keeps or any(each.tape.is_remembered for each in left))
     by_drops = _by_drops(readings[1:], asked, left, handshake_rtt_ns, begins_with) if is_open else None
     if by_drops is not None:
         left, is_told = tuple(each for each in left if each.candidate.name == by_drops), True
@@ -273,6 +158,23 @@ def _identify(
     return found if is_told else found.or_bbr(why), is_within
 
 
+def _begun_as_seen(
+    left: tuple[Replay, ...],
+    readings: Sequence[Cycles],
+    asked: Sequence[Candidate],
+    handshake_rtt_ns: int | None,
+    begins_with: int,
+) -> tuple[Replay, ...]:
+    """The same without who differs from another by its slow start alone (M-Start from Reno), and does not come to what
+    was outstanding at the first loss, where the other does."""
+    if not {each.candidate.name for each in left}.issuperset(TOLD_BY_THEIR_START):
+        return left
+    rivals = [each for each in asked if each.name in TOLD_BY_THEIR_START]
+    begun = starting_as_seen(readings, rivals, handshake_rtt_ns, begins_with)
+    out = set(TOLD_BY_THEIR_START) - begun if begun else set()
+    return tuple(each for each in left if each.candidate.name not in out)
+
+
 def _by_drops(
     readings: Sequence[Cycles],
     asked: Sequence[Candidate],
@@ -288,42 +190,10 @@ def _by_drops(
         drops = Drops.of(heard.seen, cycles, heard.before_mark, heard.transmitted // heard.timeline.smss)
         if not drops.can_tell:
             continue
-        for tape, each, phase_ms in _hearings(reading, asked, handshake_rtt_ns):
-            cwnd = _play(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+        for tape, each, phase_ms in hearings(reading, asked, handshake_rtt_ns):
+            cwnd = play(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
             played[each.name].append((drops, drops.follows(tape, cwnd)))
     return followed_alone(played)
-
-
-def _hearings(
-    reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None
-) -> Iterator[tuple[Tape, Candidate, int]]:
-    """Every tape of a reading with everyone who hears it as no other, and where its clock's tick may begin."""
-    for tape in Tapes(reading, handshake_rtt_ns).read():
-        for each in asked:
-            if each.is_by_delay or not tape.has_handshake:
-                yield from ((tape, each, phase_ms) for phase_ms in each.phases_ms)
-
-
-def _play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
-    timeline = reading.heard.timeline
-    sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
-    begins_ns = int(timeline.send_ns[0]) - clock_zero_ns(timeline)
-    found: Floats = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns)
-    return found
-
-
-def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
-    cwnd = _play(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
-    expected: Floats = cwnd[tape.row_of_mark[reading.pieces.reductions.mark]] / tape.smss
-    error = reading.off(expected)
-    return Replay(
-        candidate=candidate,
-        tape=tape,
-        initial_window=initial_window,
-        later_ns=later_ns,
-        misfits=Misfits(error=error, expected=expected),
-        sizes=np.abs(error) / open_of(tape),
-    )
 
 
 def _may_keep(each: Replay, readings: Sequence[Cycles], kinds: Ints) -> bool:
@@ -336,7 +206,7 @@ def _may_keep(each: Replay, readings: Sequence[Cycles], kinds: Ints) -> bool:
     if np.median(spans) > MOST_ROUNDS * reading.heard.seen.typical_rtt_ns:
         return False
     tape, ends = each.tape, reading.pieces.reductions.mark[reading.is_end]
-    cwnd = _play(each.candidate, reading, tape, initial_window=each.initial_window, later_ns=each.later_ns)
+    cwnd = play(each.candidate, reading, tape, initial_window=each.initial_window, later_ns=each.later_ns)
     rows = np.unique(tape.row_of_mark[ends])
     left = np.minimum.reduceat(cwnd, rows)[:-1] / cwnd[rows[:-1]]
     if len(left) and np.median(left) < MILD_SHARE:
@@ -344,10 +214,6 @@ def _may_keep(each: Replay, readings: Sequence[Cycles], kinds: Ints) -> bool:
     error = reading.off(reading.begins)
     kept = Misfits(error=error, expected=reading.begins)
     return not _is_refuted(replace(each, misfits=kept, sizes=np.abs(error) / open_of(tape)), each, kinds)
-
-
-def _rank(each: Replay) -> tuple[int, float]:
-    return each.unfit, -log_likelihood(each.sizes, LEAST_NOISE_SHARE, math.inf)
 
 
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:

@@ -30,6 +30,8 @@ SLOW_TO_FORGET = {"htcp": 3, "westwood": 2}
 SMOOTHED_OVER = {"westwood": 40}
 # How it cuts hangs on the round trips that met a queue before, counted; no past that is asked for has them.
 COUNTS_ROUNDS = ("yeah",)
+# Families of one window over two slow starts.
+TOLD_BY_THEIR_START = ("reno", "m_start")
 # Controls that pace by a model of the path: the window alone does not say what they send.
 BY_RATE = ("bbr",)
 

@@ -40,8 +40,9 @@ class HeardAtLosses(Heard):
 
     @property
     def always_restarts(self) -> bool:
-        """Whether its every loss made the sender go back to one segment (Tahoe)."""
-        return all(episode.restarts for episode in self.seen.episodes if episode.is_loss)
+        """Whether its every loss made the sender go back to one segment (Tahoe), and not a timer alone."""
+        events = [episode for episode in self.seen.episodes if episode.is_loss]
+        return all(each.restarts for each in events) and any(each.detected_by != "rto" for each in events)
 
     def _mark_parts(self) -> None:
         return

@@ -12,6 +12,7 @@ from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 UNKNOWN = "unknown"
 NOT_TOLD = unknown("no Compound was followed to the ACK")
 ALL_ALONG = "off by less than is open, but all along, where another is not"
+OTHER_START = "its slow start comes to another window than was lost first"
 BY_RATE_AGAINST = "segments leave by a rate, not by ACKs, and the path is probed in cycles"
 
 
@@ -81,7 +82,9 @@ class Identified:
         return left + out
 
     def _against(self, each: Replay) -> str:
-        words = each.against or ALL_ALONG
+        is_by_cycles = bool(each.tape.compared.pieces.places_of["cycle"].any())
+        is_start = is_by_cycles and each.candidate.slow_start != "standard"
+        words = each.against or (OTHER_START if is_start else ALL_ALONG)
         if self.same_with and "gamma" in each.candidate.parameters:
             return f"{words}; with {self.same_with} it is reno here: its delay window never opens"
         return words

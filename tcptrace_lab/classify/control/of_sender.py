@@ -11,6 +11,7 @@ from tcptrace_lab.classify.control.between_losses import identify_between_losses
 from tcptrace_lab.classify.control.followed import is_followed, is_followed_to_the_ack
 from tcptrace_lab.classify.control.identified import HIDDEN, UNKNOWN, Identified
 from tcptrace_lab.classify.control.identify import identify
+from tcptrace_lab.classify.control.silences import silences
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, least_rtt_ns
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.initial_window import initial_window
@@ -21,6 +22,7 @@ from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.clock import ROUNDING_NS, Clock
+from tcptrace_lab.reconstruct.tap.passed_over import unseen_losses
 from tcptrace_lab.reconstruct.timeline import Bools
 
 # Of a window the mildest reduction of the table leaves this much (Scalable, YeAH, Illinois).
@@ -41,13 +43,14 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
     is_open = view is not None and view.unsure > MOST_OPEN
     if refused:
         return replace(HIDDEN, reasons=(refused,))
+    is_holed = who.tap.is_holed and not _misses_nothing(seen, who)
     ask = partial(
         identify,
         # What was sent first, whether or not that was the connection's beginning.
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=tcp.recovery,
         handshake_rtt_ns=_handshake_rtt_ns(who) or _unseen_handshake_ns(seen, path),
-        is_holed=who.tap.is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
+        is_holed=is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
         is_rough=who.tap.blurs_times
         or is_open
         or _beside_holes(seen, who)
@@ -68,6 +71,11 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
     found = ask(seen)
     reason = no_evidence(tcp, found, seen)
     return found if reason is None else found.opened(reason).or_bbr()
+
+
+def _misses_nothing(seen: Reconstruction, who: Sender) -> bool:
+    """Whether of what the tap lost all is data that passed in its order, and no silence was in which it did."""
+    return not (who.tap.tap_lost_acks or len(unseen_losses(seen.timeline, seen.episodes)) or len(silences(seen)))
 
 
 def _beside_holes(seen: Reconstruction, who: Sender) -> bool:
@@ -174,6 +182,9 @@ def identify_by_rhythm(by_flights: Identified, by_losses: Identified, *, hides_m
 def identify_unseen(seen: Reconstruction, who: Sender) -> Identified:
     """The same by what was outstanding at its losses alone, if the order of what was sent tells it."""
     view, tap = who.order or who.view, who.tap
-    if view is None or view.is_paused or not view.timeline.has_start or tap.hides_details or tap.refuses("control"):
+    if not tap.tap_lost_acks:
+        # What passed in its order disturbs nothing, and where what did not lies, is known.
+        tap = replace(tap, tap_lost_bytes=0)
+    if view is None or view.is_paused or tap.hides_details or tap.refuses("control"):
         return HIDDEN
     return identify_between_losses(seen, handshake_rtt_ns=_handshake_rtt_ns(who))

@@ -161,7 +161,7 @@ def _longer(
         tapes: dict[int, tuple[float, Tape]] = {}
         for factor in factors:
             longest = least + round((most - least) * factor)
-            behind = written.behind([*_rising(seen, least, longest), _arrival(seen, longest)])
+            behind = written.behind([*rising(seen, least, longest), _arrival(seen, longest)])
             tapes.update((id(tape), (factor, tape)) for tape in behind if tape.opens == best.tape.opens)
         for each in replays([best.candidate], [tape for _, tape in tapes.values()], best.initial_window, known):
             factor = tapes[id(each.tape)][0]
@@ -185,7 +185,7 @@ def _round_trips(seen: Reconstruction, least_share: float) -> Iterator[list[Mark
     least, share = float(seen.base_rtt_ns), 1.0
     while share >= least_share and share * least >= 1:
         begin = int(share * least)
-        yield _rising(seen, begin, max(int(samples[0]), begin + 1))
+        yield rising(seen, begin, max(int(samples[0]), begin + 1))
         share *= STEP_SHARE
 
 
@@ -194,7 +194,7 @@ def _ticks_apart(pasts: Sequence[list[Mark]], tick_ms: int) -> list[list[Mark]]:
     return list({past[0].rtt_ns // (tick_ms * 1_000_000): past for past in pasts}.values())
 
 
-def _rising(seen: Reconstruction, begin: int, end: int) -> list[Mark]:
+def rising(seen: Reconstruction, begin: int, end: int) -> list[Mark]:
     """Round trips from the one up to the other."""
     return [_arrival(seen, rtt_ns) for rtt_ns in range(begin, end, max(RISES_NS, (end - begin) // MOST_STEPS))]
 

@@ -23,7 +23,6 @@ from tcptrace_lab.reconstruct.given import (
     MAJORITY,
     MINORITY,
     NEAR_SHARE,
-    ODD_SHARE,
     PAUSE_SHARE,
 )
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
@@ -70,7 +69,7 @@ class Rhythm:
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
     """`hint_ns`: the turn in the handshake, whose packets are small; `resolution_ns`: the clock's. None: no rhythm is
     found."""
-    found = _spaced(timeline, seen)
+    found = spaced(timeline, seen)
     if found is None:
         return None
     full, leads, spacing, are_together = found
@@ -148,8 +147,8 @@ def with_repairs(found: Rhythm, timeline: Timeline, seen: Arrivals, hint_ns: int
     be asked (RFC 8985)."""
     if timeline.has_sack:
         return found
-    rows, asked_ns = _repairs(timeline, left)
-    return _taken(found, seen.time_ns[rows] - asked_ns, hint_ns)
+    again, asked = repairs_that_came(timeline, left)
+    return _taken(found, seen.time_ns[left.row[again]] - timeline.ack_ns[asked], hint_ns)
 
 
 def _taken(found: Rhythm, taken: Ints, hint_ns: int | None) -> Rhythm:
@@ -159,7 +158,7 @@ def _taken(found: Rhythm, taken: Ints, hint_ns: int | None) -> Rhythm:
     return replace(found, least_ns=int(taken.min(initial=found.least_ns, where=taken >= hint_ns)))
 
 
-def _spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
+def spaced(timeline: Timeline, seen: Arrivals) -> tuple[Ints, Ints, int, bool] | None:
     """The full segments, those of them that came later than the bottleneck's spacing, and that, and whether some share
     a stamp; None: they are too few."""
     full = np.flatnonzero(seen.end - seen.offset >= timeline.smss)
@@ -291,24 +290,6 @@ def _reduced(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> 
     return arrived[np.argsort(left.row[arrived])][rows], np.searchsorted(timeline.ack_ns, marked_ns[which])
 
 
-def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | None:
-    """From what asked for a repair to the repair, usually, the queue that it met included; None: none tells it, or the
-    queue ran empty.
-
-    A sender that restarts at its losses leaves it empty for a round trip each time: what repairs here goes on sending,
-    and nothing hangs on how short a turn would be without the queue.
-    """
-    found = _spaced(timeline, seen)
-    if found is None or len(found[1]) >= max(ODD_SHARE * len(found[0]), FEWEST_SAMPLES):
-        return None
-    rows, asked_ns = _repairs(timeline, left)
-    # Behind a silence a timer may have sent it.
-    idle = np.append(0, np.cumsum(np.isin(np.arange(len(seen.time_ns)), found[1])))
-    since = np.searchsorted(seen.time_ns, asked_ns, side="right")
-    taken = (seen.time_ns[rows] - asked_ns)[(since < rows) & (idle[rows + 1] == idle[np.minimum(since, rows)])]
-    return int(np.median(taken)) if len(taken) else None
-
-
 def _next_latest(left: Sends, latest: Places) -> Places:
     """Of each send the last ACK that it, or what arrived next behind it, can have followed."""
     bound = np.where(left.is_put_back, np.iinfo(np.int32).max, latest)
@@ -336,11 +317,11 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     return free
 
 
-def _repairs(timeline: Timeline, left: Sends) -> tuple[Places, Ints]:
-    """The first retransmissions of recoveries that came: their rows, and when they had been asked for."""
+def repairs_that_came(timeline: Timeline, left: Sends) -> tuple[Ints, Ints]:
+    """The first retransmissions of recoveries that came, and the ACKs that asked for them."""
     again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
     came = left.row[again] >= 0
-    return left.row[again[came]], timeline.ack_ns[asked[came]]
+    return again[came], asked[came]
 
 
 def all_before_acked(timeline: Timeline, left: Sends, acks: Places) -> Bools:

@@ -20,6 +20,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes
 from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
+from tcptrace_lab.reconstruct.away.by_repairs import asked_when, turn_by_repairs
 from tcptrace_lab.reconstruct.away.echoes import (
     Bounds,
     are_stale,
@@ -37,7 +38,6 @@ from tcptrace_lab.reconstruct.away.self_clocking import (
     met_no_queue,
     released_between,
     rhythm,
-    turn_by_repairs,
     with_least,
     with_repairs,
 )
@@ -179,17 +179,24 @@ def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
 def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:
     """What was sent, and lost, in which order; when is open between what had come before and what came."""
     left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    is_busy = False
     if turn_ns is None and seen.stamp is None:
         # Neither a handshake nor the rhythm tells it: with a queue that never ran empty it is longer at each loss.
         turn_ns = turn_by_repairs(timeline, seen, left)
+        is_busy = turn_ns is not None
         left = left if turn_ns is None else sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
     times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
     times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
-    release = np.searchsorted(timeline.ack_ns, times, side="right").astype(np.int32) - 1
     whole = int((left.end - left.offset).sum())
     slack = np.full(len(timeline.ack_ns), whole, dtype=np.int64)
-    kind = _Kind(place=place, how="the order of its segments", turn_ns=turn_ns or 0, slack=slack, written=1.0)
-    return _view(timeline, left, release, times, kind)
+    if is_busy:
+        # A queue that never ran empty had no pause behind it: what had left at each loss is known by the order.
+        times, asked = asked_when(timeline, seen, left, times)
+        slack[asked] = slack[np.maximum(asked - 1, 0)] = 0
+    release = np.searchsorted(timeline.ack_ns, times, side="right").astype(np.int32) - 1
+    written = 0.0 if is_busy else 1.0
+    kind = _Kind(place=place, how="the order of its segments", turn_ns=turn_ns or 0, slack=slack, written=written)
+    return replace(_view(timeline, left, release, times, kind), shows_window=False)
 
 
 def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Place, known: Known) -> SenderView | None:

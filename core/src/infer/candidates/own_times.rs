@@ -20,8 +20,11 @@ pub struct OwnTimes {
     recovery: Option<InRecovery>,
     /// When the first window left.
     begins_ns: i64,
+    /// From when on it is known what was outstanding, in what begins in the middle: its first loss.
+    since_ns: Option<i64>,
     smss: f64,
-    /// The first round trip: none is shorter, whatever was taken for the time of a segment.
+    /// The first round trip, or the least that is remembered: none is shorter, whatever was taken for the time of a
+    /// segment.
     least_ns: Option<i64>,
 }
 
@@ -44,16 +47,34 @@ impl OwnTimes {
             una,
             recovery: None,
             begins_ns,
+            since_ns: None,
             smss,
             least_ns: None,
+        }
+    }
+
+    /// Of a capture that begins in the middle: before the loss at `since_ns` it tells no round trip.
+    pub fn since(self, since_ns: i64) -> Self {
+        Self {
+            since_ns: Some(since_ns),
+            ..self
         }
     }
 
     /// The row with what it told this sender; a loss is heard of where the capture shows what was outstanding.
     pub fn heard(&mut self, row: TapeRow) -> TapeRow {
         if row.now_ns <= self.begins_ns {
-            // Of a handshake.
+            // Of a handshake, or from before the capture: then the least is among them.
+            if self.since_ns.is_some() {
+                self.least_ns = self.least_ns.into_iter().chain(row.rtt_ns).min();
+            }
             return row;
+        }
+        if self.since_ns.is_some_and(|since_ns| row.now_ns < since_ns) {
+            return TapeRow {
+                rtt_ns: None,
+                ..row
+            };
         }
         let before = self.una;
         self.una = row.snd_una.max(before);
@@ -92,7 +113,9 @@ impl OwnTimes {
             .front()
             .filter(|_| row.event == TapeEvent::Ack && self.una > before);
         let rtt_ns = answered.map(|&(_, left_ns)| row.now_ns - left_ns);
-        self.least_ns = self.least_ns.or(rtt_ns);
+        if self.since_ns.is_none() {
+            self.least_ns = self.least_ns.or(rtt_ns);
+        }
         let top = self.top();
         TapeRow {
             rtt_ns: rtt_ns.max(self.least_ns.filter(|_| rtt_ns.is_some())),
@@ -127,15 +150,20 @@ impl OwnTimes {
 }
 
 /// The window after each row of a sender whose round trips are those of its own window, the first of which left at
-/// `begins_ns`.
+/// `begins_ns`; `since_ns`: of one that is seen from a loss on, when that was.
 pub fn play_by_itself(
     control: &mut dyn Control,
     start: State,
     rows: impl Iterator<Item = TapeRow>,
     begins_ns: i64,
+    since_ns: Option<i64>,
 ) -> Vec<f64> {
     let (mut player, mut rto) = (Player::new(start), smoothed());
-    let mut own = OwnTimes::new(begins_ns, start.cwnd, start.smss);
+    let own = OwnTimes::new(begins_ns, start.cwnd, start.smss);
+    let mut own = match since_ns {
+        Some(since_ns) => own.since(since_ns),
+        None => own,
+    };
     rows.map(|row| {
         let row = own.heard(row);
         if let Some(rtt_ns) = row.rtt_ns {
@@ -195,6 +223,21 @@ mod tests {
         told(&mut own, TapeEvent::Ack, 100, 1);
         own.sends(1.0 * SMSS as f64, 100);
         assert_eq!(told(&mut own, TapeEvent::Ack, 120, 2).0, Some(100));
+    }
+
+    #[test]
+    fn seen_from_a_loss_on_no_round_trip_is_told_before_it_and_none_is_shorter_than_what_is_remembered()
+     {
+        let mut own = OwnTimes::new(0, 4.0 * SMSS as f64, SMSS as f64).since(200);
+        assert_eq!(told(&mut own, TapeEvent::Arrival, 0, 0).0, Some(7));
+        assert_eq!(told(&mut own, TapeEvent::Ack, 100, 1).0, None);
+        own.sends(4.0 * SMSS as f64, 100);
+        own.heard(row(TapeEvent::Loss, 200, 1, 9));
+        told(&mut own, TapeEvent::Recovered, 300, 9);
+        own.sends(4.0 * SMSS as f64, 300);
+        assert_eq!(told(&mut own, TapeEvent::Ack, 360, 12).0, Some(60));
+        own.sends(4.0 * SMSS as f64, 360);
+        assert_eq!(told(&mut own, TapeEvent::Ack, 365, 15).0, Some(7));
     }
 
     #[test]

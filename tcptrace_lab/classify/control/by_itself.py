@@ -1,0 +1,132 @@
+"""Candidates that go from loss to loss by themselves, at the round trips that their own windows make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tcptrace_lab.classify.control.candidates import Candidate
+from tcptrace_lab.classify.control.evidence import Misfits
+from tcptrace_lab.classify.control.followed import excused
+from tcptrace_lab.classify.control.likelihood import FITS_SEGMENTS, FITS_SHARES, Replay, log_likelihood, open_of
+from tcptrace_lab.classify.control.loss_cycles import Cycles, is_told
+from tcptrace_lab.classify.control.remembered import HALVINGS, STEP_SHARE, rising
+from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
+from tcptrace_lab.reconstruct.timeline import Floats
+
+# A twentieth of what is open, a segment and a little, is nothing: windows are counted in whole segments.
+LEAST_NOISE_SHARE = 0.05
+# A round trip without a queue may be as short, to one over the queue that a loss met: that held four times the path.
+SHORTEST_SHARE = 0.2
+
+
+def nearest(
+    readings: Sequence[Cycles],
+    asked: Sequence[Candidate],
+    handshake_rtt_ns: int | None,
+    begins_with: int,
+    *,
+    remembers_ns: int | None = None,
+) -> dict[str, Replay]:
+    """Of each family the nearest; `remembers_ns`: the least round trip from before the capture."""
+    best: dict[str, Replay] = {}
+    for reading in readings:
+        for tape, each, phase_ms in hearings(reading, asked, handshake_rtt_ns, remembers_ns=remembers_ns):
+            played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+            if each.name not in best or rank(played) < rank(best[each.name]):
+                best[each.name] = played
+    return best
+
+
+def nearest_behind_pasts(readings: Sequence[Cycles], asked: Sequence[Candidate], begins_with: int) -> dict[str, Replay]:
+    """Of each family that goes by delay the nearest behind any least round trip that it may remember: the queue may
+    never have run empty in the capture.
+
+    In steps first, where most is open of what was outstanding and on the table's clocks; where those come near, by
+    halves of them: growth may go by its square.
+    """
+    turn_ns, found = readings[0].turn_ns, dict[str, tuple[Replay, float]]()
+
+    def ask(some: Sequence[Candidate], share: float, upto: int) -> None:
+        for name, each in nearest(readings[:upto], some, None, begins_with, remembers_ns=int(share * turn_ns)).items():
+            if name not in found or rank(each) < rank(found[name][0]):
+                found[name] = each, share
+
+    first = {each.name: each.phases_ms for each in reversed(asked)}
+    share = 1.0
+    while share >= SHORTEST_SHARE:
+        ask([each for each in asked if each.phases_ms == first[each.name]], share, 1)
+        share *= STEP_SHARE
+    for halving in range(HALVINGS):
+        step = STEP_SHARE ** (0.5 ** (halving + 1))
+        for name, (best, share) in list(found.items()):
+            own = [each for each in asked if each.name == name and best.unfit]
+            for beside in (share * step, min(share / step, 1.0)) if own else ():
+                ask(own, beside, len(readings))
+    return {name: best for name, (best, _) in found.items()}
+
+
+def hearings(
+    reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None, *, remembers_ns: int | None = None
+) -> Iterator[tuple[Tape, Candidate, int]]:
+    """Every tape of a reading with everyone who hears it as no other, and where its clock's tick may begin."""
+    tapes = Tapes(reading, handshake_rtt_ns)
+    seen = reading.heard.seen
+    read = tapes.read() if remembers_ns is None else tapes.behind(rising(seen, remembers_ns, reading.turn_ns))
+    for tape in read:
+        for each in asked:
+            if each.is_by_delay or not tape.has_handshake:
+                yield from ((tape, each, phase_ms) for phase_ms in each.phases_ms)
+
+
+def play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
+    timeline = reading.heard.timeline
+    sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
+    zero_ns = clock_zero_ns(timeline)
+    # What was outstanding when a capture began in the middle is first known at a loss.
+    since_ns = None if timeline.has_start else reading.first_loss_ns - zero_ns
+    begins_ns = int(timeline.send_ns[0]) - zero_ns
+    found: Floats = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns, since_ns=since_ns)
+    return found
+
+
+def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
+    cwnd = play(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
+    expected: Floats = cwnd[tape.row_of_mark[reading.pieces.reductions.mark]] / tape.smss
+    error = reading.off(expected)
+    return excused(
+        Replay(
+            candidate=candidate,
+            tape=tape,
+            initial_window=initial_window,
+            later_ns=later_ns,
+            misfits=Misfits(error=error, expected=expected),
+            sizes=np.abs(error) / open_of(tape),
+        )
+    )
+
+
+def starting_as_seen(
+    readings: Sequence[Cycles], asked: Sequence[Candidate], handshake_rtt_ns: int | None, begins_with: int
+) -> set[str]:
+    """The families of which one comes to what was outstanding at the first loss, if that is known."""
+    found = set[str]()
+    for reading in readings:
+        heard = reading.heard
+        loss = next(episode for episode in heard.seen.episodes if episode.is_loss)
+        if not heard.timeline.has_start or not is_told(heard, None, loss):
+            continue
+        observed = heard.window_before(loss) / reading.smss
+        near = FITS_SEGMENTS + FITS_SHARES["slow_start"] * observed
+        for tape, each, phase_ms in hearings(reading, asked, handshake_rtt_ns):
+            cwnd = play(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+            expected = float(cwnd[tape.row_of_mark[heard.before_mark[id(loss)]]]) / reading.smss
+            if observed - near <= expected <= observed + 1.0 + near:
+                found.add(each.name)
+    return found
+
+
+def rank(each: Replay) -> tuple[int, float]:
+    return each.unfit, -log_likelihood(each.sizes, LEAST_NOISE_SHARE, math.inf)

@@ -1,0 +1,43 @@
+"""Whether what the tap missed of a sender's data reached the receiver in its order, as the ACKs tell.
+
+A segment that was sent, arrived and was answered as any other, and only not captured, disturbs nothing: what was
+outstanding, what was lost and what each ACK told is what it would have been. One at which the ACKs stood still while
+more had arrived behind it was lost as well, and its repair was not captured: within a recovery that others show that is
+one repair more; elsewhere the window fell unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcptrace_lab.reconstruct.losses import Episode
+from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
+
+
+def missed(timeline: Timeline) -> tuple[Ints, Ints]:
+    """Where what was acknowledged and never captured begins and ends, as offsets."""
+    captured = timeline.fate != LOST if len(timeline.fate) else slice(None)
+    offsets, ends = timeline.send_offset[captured], timeline.send_end[captured]
+    order = np.argsort(offsets, kind="stable")
+    first = min(max(timeline.first_offset, 0), int(offsets.min(initial=0)))
+    reached = np.maximum.accumulate(np.concatenate(([first], ends[order])))
+    begins = np.append(offsets[order], timeline.snd_una.max(initial=0))
+    gaps = np.flatnonzero(begins > reached)
+    return reached[gaps], begins[gaps]
+
+
+def unseen_losses(timeline: Timeline, events: Sequence[Episode]) -> Ints:
+    """The offsets of what was missed and at which an ACK stood still with news from behind it, in no recovery of these
+    events."""
+    una = timeline.snd_una
+    begins, ends = missed(timeline)
+    news = np.concatenate(([0], np.cumsum((timeline.sacked > 0) | timeline.is_dupack)))
+    # Those that acknowledge all before it, or a part of it.
+    at, over = np.searchsorted(una, begins, side="left"), np.searchsorted(una, ends, side="left")
+    is_seen = np.zeros(len(begins), dtype=bool)
+    for event in events:
+        is_seen |= (event.una <= begins) & (begins < event.recover) & event.sure
+    found: Ints = begins[(news[over] > news[at]) & ~is_seen]
+    return found
