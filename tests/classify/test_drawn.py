@@ -131,6 +131,8 @@ CASES = (
     (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
     (9013280, "clock of 10 ms", "initial_window", "what the first flight's ACKs let go is less than it had: a write"),
     (9013185, "tap lost 1 % of ACKs + ACK trains merged", "control", "growth behind a disturbed cut"),
+    (9013185, "one way meanwhile", "control", "how often it reduced while no ACK was captured"),
+    (9012125, "tap lost 5 %", "buffer_packets", "duplicates missing that told of a longer queue behind the loss"),
 )
 
 

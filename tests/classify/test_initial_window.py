@@ -7,7 +7,7 @@ import pytest
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ReceiverSpec
 from tests.classify.test_limits import SACK, verdicts
-from tests.reconstruct.ladder import ladder, rounds
+from tests.reconstruct.ladder import MS, ladder, rounds
 
 
 def first_windows(*writes: tuple[float, int]) -> set[int | None]:
@@ -37,3 +37,11 @@ def test_short_segments_leave_open_whether_packets_or_bytes_filled_the_window(
     """Ten packets, four of half the length: a window of ten packets, or of eight segments' bytes."""
     sent, acks = rounds([10, 20, 40])
     assert initial_window(ladder(sent, acks, short=short), 0.1) == segments
+
+
+@pytest.mark.parametrize(("tick_ms", "segments"), [(0, 4), (4, 4), (10, None)])
+def test_on_a_coarse_clock_a_probe_may_come_a_tick_sooner(tick_ms: int, segments: int | None) -> None:
+    """RFC 8985 section 7.2: a probe leaves two round trips of the handshake, here 20 ms, behind a flight of three."""
+    sent = [(0, 0), (0, 1), (0, 2), (12, 3), (40, 4), (40, 5), (60, 6), (60, 7), (80, 8), (80, 9)]
+    acks = [(40, 1), (60, 3), (80, 5), (100, 8), (120, 10)]
+    assert initial_window(ladder(sent, acks), 0.02, tick_ns=tick_ms * MS) == segments

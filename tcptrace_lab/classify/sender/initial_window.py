@@ -27,6 +27,7 @@ def initial_window(
     is_unseen: bool = False,
     is_behind_line: bool = False,
     line_ns: int = 0,
+    tick_ns: int = 0,
 ) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
@@ -37,7 +38,7 @@ def initial_window(
     acknowledged whether or not it was filled, in packets of any size; `is_unseen`: only the order of what was sent is
     known, so that one segment more may be the second flight's, and not one that a receiver left waiting;
     `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight may still come when its
-    first ACK passes; `line_ns`: so long, as far as that is known.
+    first ACK passes; `line_ns`: so long, as far as that is known; `tick_ns`: of a clock that tells nothing finer.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -104,7 +105,10 @@ def initial_window(
         if _is_short(timeline, begin) and behind > begin + 1:
             # A word, and what was written behind it, perhaps when its answer had come.
             return None
-    if handshake_rtt_s is None and _may_be_probe(timeline.send_ns[begin:behind]):
+    # Two stamps are apart by a tick more or less than what they were put on.
+    soonest_ns = 0.0 if handshake_rtt_s is None else PROBE_FACTOR * (handshake_rtt_s * 1e9 - tick_ns) - tick_ns
+    is_open = handshake_rtt_s is None or tick_ns > 0
+    if is_open and _may_be_probe(timeline.send_ns[begin:behind], soonest_ns):
         return None
     if behind < len(timeline.send_ns) and int(timeline.send_offset[behind]) > top:
         return None
@@ -159,13 +163,13 @@ def _waited(timeline: Timeline, begin: int, behind: int, base_rtt_ns: int) -> bo
     return begin < late < behind and bool(timeline.send_ns[late] - timeline.send_ns[late - 1] > MAJORITY * base_rtt_ns)
 
 
-def _may_be_probe(sent_ns: Ints) -> bool:
-    """Whether the last leaves alone behind a pause longer than all before it took: two round trips of a handshake that
-    was not captured, for all that is known."""
+def _may_be_probe(sent_ns: Ints, soonest_ns: float) -> bool:
+    """Whether the last leaves alone behind a pause longer than all before it took: two round trips of a handshake, for
+    all that is known, which are `soonest_ns` at the least."""
     if len(sent_ns) < 2:
         return False
     pause, before = int(sent_ns[-1] - sent_ns[-2]), int(sent_ns[-2] - sent_ns[0])
-    return pause > max(before, _core.HOST_NS)
+    return pause > max(before, _core.HOST_NS) and pause >= soonest_ns
 
 
 def _follows_others(timeline: Timeline, una: int) -> bool:
