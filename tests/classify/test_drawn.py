@@ -132,6 +132,11 @@ CASES = (
     (9013280, "clock of 10 ms", "initial_window", "what the first flight's ACKs let go is less than it had: a write"),
     (9013185, "tap lost 1 % of ACKs + ACK trains merged", "control", "growth behind a disturbed cut"),
     (9013185, "one way meanwhile", "control", "how often it reduced while no ACK was captured"),
+    (9032014, "SACK blocks of other numbers + only the SYN-ACK", "regime", "each duplicate's block was cut"),
+    (9031033, "clock of 1 ms + snaplen varies", "regime", "the only cycle's count, which blocks or timers would tell"),
+    (9013106, "one ACK of four", "initial_window", "what no ACK released was written, at the application's pace"),
+    (9013344, "clock of 4 ms + zero-window stall", "initial_window", "ACKs of one stamp let go less than there was"),
+    (9013112, "ports used again + tap stalls", "initial_window", "more left before any ACK came, and none is missing"),
     (9012125, "tap lost 5 %", "buffer_packets", "duplicates missing that told of a longer queue behind the loss"),
 )
 

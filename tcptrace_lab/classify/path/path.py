@@ -104,9 +104,9 @@ def infer_path(
     `before_ns`: what a full segment takes from the sender to a tap near it (None: not known); `near_ns`: what the way
     from there to the sender and back takes, its host included, at the most; `is_ahead`: segments are stamped before
     what they answer, so that none of these times bounds the path's. `has_flight`: what was sent when is known;
-    `has_losses`: what was sent again is; `has_acks`: the tap missed no ACK; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`:
-    the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other
-    flows. Those whose round trips rise and fall with this one's share its queue.
+    `has_losses`: what was sent again is; `has_acks`: the tap missed no ACK; `by_rhythm`: it was inferred, so no round
+    trip bounds the path's. `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'.
+    `beside` gives the capture's other flows. Those whose round trips rise and fall with this one's share its queue.
     """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
