@@ -78,6 +78,11 @@ def initial_window(
     pause_ns = MAJORITY * seen.base_rtt_ns
     if behind <= begin or _waited(timeline.send_ns[begin:behind], pause_ns + (tick_ns if pause_ns else 0)):
         return None
+    lasted_ns = int(timeline.send_ns[behind - 1]) - begin_ns
+    is_timed = not (len(timeline.slack) or is_unseen or is_behind_line)
+    if is_timed and 0 < FIRST_SHARE * seen.base_rtt_ns < lasted_ns - tick_ns:
+        # It goes on for as long as an application writes.
+        return None
     is_followed = behind < len(timeline.send_ns) and timeline.send_ns[behind] < min(answer_ns, probed_ns)
     is_paused = is_followed and _waited(timeline.send_ns[behind - 1 : behind + 1], pause_ns)
     if is_followed and not (is_paused and (misses_acks or is_unheard)):
