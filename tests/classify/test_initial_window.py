@@ -45,3 +45,12 @@ def test_on_a_coarse_clock_a_probe_may_come_a_tick_sooner(tick_ms: int, segments
     sent = [(0, 0), (0, 1), (0, 2), (12, 3), (40, 4), (40, 5), (60, 6), (60, 7), (80, 8), (80, 9)]
     acks = [(40, 1), (60, 3), (80, 5), (100, 8), (120, 10)]
     assert initial_window(ladder(sent, acks), 0.02, tick_ns=tick_ms * MS) == segments
+
+
+@pytest.mark.parametrize(("rtt_ms", "segments"), [(80.0, None), (94.0, 5)])
+def test_a_pace_that_the_first_ack_does_not_change_is_the_applications(rtt_ms: float, segments: int | None) -> None:
+    """A segment each 18 ms, and ACKs that come in time for the sixth, or that it has to wait for."""
+    sent = [(18.0 * number, number) for number in range(5)]
+    sent += [(max(18.0 * number, rtt_ms + 18.0 * (number - 5)), number) for number in range(5, 15)]
+    acks = [(left + rtt_ms, number + 1) for left, number in sent]
+    assert initial_window(ladder(sent, acks), rtt_ms / 1e3) == segments

@@ -80,8 +80,9 @@ def initial_window(
         return None
     lasted_ns = int(timeline.send_ns[behind - 1]) - begin_ns
     is_timed = not (len(timeline.slack) or is_unseen or is_behind_line)
-    if is_timed and 0 < FIRST_SHARE * seen.base_rtt_ns < lasted_ns - tick_ns:
-        # It goes on for as long as an application writes.
+    is_long = is_timed and 0 < FIRST_SHARE * seen.base_rtt_ns < lasted_ns - tick_ns
+    if is_long and _goes_on(timeline.send_ns[begin : behind + 1]):
+        # An application's pace, which the first ACK does not change.
         return None
     is_followed = behind < len(timeline.send_ns) and timeline.send_ns[behind] < min(answer_ns, probed_ns)
     is_paused = is_followed and _waited(timeline.send_ns[behind - 1 : behind + 1], pause_ns)
