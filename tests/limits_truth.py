@@ -40,7 +40,7 @@ def limits_of(done: Simulated) -> dict[str, float]:
     snd_nxt = np.where(has_expired, ends[_last(is_data)], np.maximum.accumulate(np.where(is_data, ends, 0)))
     # Where all is acknowledged nothing is left to recover, whatever the sender's own state: a probe of a closed window
     # leaves by its timer, too (RFC 9293 section 3.8.6.1).
-    recovers = ((state == SENDER_STATES["recovery"]) | _waits(has_expired, snd_una)) & (snd_nxt > snd_una)
+    recovers = (_repairs(state, snd_una, snd_nxt) | _waits(has_expired, snd_una)) & (snd_nxt > snd_una)
     smss = int(table["smss"].iloc[0])
     is_full = snd_nxt - snd_una + smss > _offered(done, packets, is_ack)
     has_room = snd_nxt - snd_una + smss <= table["cwnd"].to_numpy()[row]
@@ -57,6 +57,15 @@ def limits_of(done: Simulated) -> dict[str, float]:
     }
     total = max(float(spans.sum()), 1.0)
     return {name: float(spans[which].sum()) / total for name, which in by.items()}
+
+
+def _repairs(state: Ints, snd_una: Ints, snd_nxt: Ints) -> Bools:
+    """Until all is acknowledged that had left as a recovery began (RFC 6582 section 3.2): what Linux waits for without
+    SACK, that more is, holds nothing back."""
+    within = state == SENDER_STATES["recovery"]
+    begun = _last(within & ~np.append(False, within[:-1]))
+    found: Bools = within & (snd_una < snd_nxt[np.maximum(begun, 0)])
+    return found
 
 
 def _waits(has_expired: Bools, snd_una: Ints) -> Bools:

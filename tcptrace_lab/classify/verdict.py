@@ -142,6 +142,8 @@ class Verdict:
             is_unseen=self.who.order is not None,
             is_behind_line=self.who.view is None and self.who.before_tap_ns != 0,
             line_ns=0 if self.who.view is not None else self.who.before_tap_ns or 0,
+            tick_ns=tap.clock.resolution_ns if tap.is_coarse else 0,
+            misses_acks=tap.tap_lost_acks > 0,
         )
         found = ask()
         if tap.is_holed:

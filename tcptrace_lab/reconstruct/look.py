@@ -381,8 +381,9 @@ def _sack(row: Any, acks: Any, cut: int) -> Fact:
     """RFC 2018 section 2: used where both SYNs permit it, seen where an ACK carries a block."""
     if bool(row["sack"]) or len(acks["sack_edges"]):
         return Fact(value="used")
-    count = len(acks["time_ns"])
-    if cut > ODD_SHARE * count:
+    count, dups = len(acks["time_ns"]), int(np.count_nonzero(acks["dup_count"]))
+    # Blocks come with duplicates alone: each of these may be one that is cut.
+    if cut > ODD_SHARE * count or 0 < dups <= cut:
         return Fact(value="unknown", why=f"options are cut or overwritten in {cut} of {count} ACKs")
     if count and int(acks["dup_count"].max()) >= DUP_THRESH:
         # RFC 2018 section 4: a receiver that may tells of every segment above a hole.

@@ -131,6 +131,14 @@ CASES = (
     (8956045, "tap stalls + merged by tick", "bottleneck_bps", "by a least round trip of nothing each met a queue"),
     (9013280, "clock of 10 ms", "initial_window", "what the first flight's ACKs let go is less than it had: a write"),
     (9013185, "tap lost 1 % of ACKs + ACK trains merged", "control", "growth behind a disturbed cut"),
+    (9013185, "one way meanwhile", "control", "how often it reduced while no ACK was captured"),
+    (9032014, "SACK blocks of other numbers + only the SYN-ACK", "regime", "each duplicate's block was cut"),
+    (9031033, "clock of 1 ms + snaplen varies", "regime", "the only cycle's count, which blocks or timers would tell"),
+    (9013106, "one ACK of four", "initial_window", "what no ACK released was written, at the application's pace"),
+    (9013344, "clock of 4 ms + zero-window stall", "initial_window", "ACKs of one stamp let go less than there was"),
+    (9013112, "ports used again + tap stalls", "initial_window", "more left before any ACK came, and none is missing"),
+    (9007001, "receiver", "per_cycle", "a probe of the only segment is no restart"),
+    (9012125, "tap lost 5 %", "buffer_packets", "duplicates missing that told of a longer queue behind the loss"),
 )
 
 
@@ -151,6 +159,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(8981029, "sender's limits", id="writes behind ACKs that released nothing, or a host that stands"),
         pytest.param(8400171, "sender's limits", id="what a pause made small is not the offered window"),
         pytest.param(8811134, "sender's limits", id="a timer's wait goes on behind a late write"),
+        pytest.param(8955037, "sender's limits", id="less than what a recovery leaves is the end of a write"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(8957102, "drops", id="and the copy's before later than any measured"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),

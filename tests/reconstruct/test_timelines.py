@@ -170,6 +170,17 @@ def test_probe_of_the_last_segment_is_no_restart() -> None:
     assert (event.detected_by, event.restarts) == ("tlp", False)
 
 
+@pytest.mark.parametrize(("segments", "detected_by", "restarts"), [(12, "tlp", False), (2, "rto", True)])
+def test_a_probe_of_the_only_segment_is_told_by_the_flight_that_follows(
+    segments: int, detected_by: str, restarts: bool
+) -> None:
+    """A restart has two segments to send when its one is answered (RFC 5681 section 3.1), a probed sender more."""
+    sent = [*FLIGHT, (350.0, 9), *[(500.0, 10 + number) for number in range(segments)]]
+    seen = ladder(sent, [*[(100.0 + number, 1 + number) for number in range(9)], (450.0, 10), (600.0, 10 + segments)])
+    (event,) = seen.episodes
+    assert (event.detected_by, event.restarts) == (detected_by, restarts)
+
+
 @pytest.mark.parametrize(("pause_ms", "begins"), [(50.0, 1), (900.0, 2)])
 def test_long_pause_begins_a_new_stretch(pause_ms: float, begins: int) -> None:
     """RFC 5681 section 4.1: idle for longer than an RTO, the sender may restart from its initial window."""

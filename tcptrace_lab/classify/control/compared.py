@@ -18,6 +18,7 @@ from tcptrace_lab.classify.control.epoch import Epoch, Ints32, epochs
 from tcptrace_lab.classify.control.heard import Heard
 from tcptrace_lab.classify.control.marks import ACK
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
+from tcptrace_lab.reconstruct.tap.unheard import unheard_behind
 from tcptrace_lab.reconstruct.timeline import Bools, Ints
 
 Part = Literal["slow_start", "growth", "reduction", "cycle"]
@@ -94,6 +95,9 @@ class Compared:
         if mark is None or not isfinite(before) or self._was_under_way(losses[-1]):
             return
         acks = [self.heard.marks.ack[each] for each in (losses[-1], mark)]
+        # What else the sender was told between the two, and how often it reduced, is not in the capture.
+        if np.searchsorted(self._unheard, acks[0]) < np.searchsorted(self._unheard, acks[1]):
+            return
         yield Piece(
             part="reduction",
             ack=self.heard.marks.ack[epoch.loss],
@@ -112,6 +116,10 @@ class Compared:
         if self.heard.timeline.has_start:
             return False
         return bool(self.heard.timeline.snd_una[max(self.heard.marks.ack[loss], 0)] <= self._first_sent)
+
+    @cached_property
+    def _unheard(self) -> Ints:
+        return unheard_behind(self.heard.timeline)
 
     @cached_property
     def _first_sent(self) -> int:

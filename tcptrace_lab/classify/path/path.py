@@ -17,6 +17,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer import (
+    AGREEING_LOSSES,
     answered_behind,
     buffer_of,
     carried_behind,
@@ -92,6 +93,7 @@ def infer_path(
     is_ahead: bool = False,
     has_flight: bool = True,
     has_losses: bool = True,
+    has_acks: bool = True,
 ) -> PathEstimate:
     """Every estimate that the flow's ACKs allow from where they were captured, none finer than the clock.
 
@@ -99,9 +101,9 @@ def infer_path(
     `before_ns`: what a full segment takes from the sender to a tap near it (None: not known); `near_ns`: what the way
     from there to the sender and back takes, its host included, at the most; `is_ahead`: segments are stamped before
     what they answer, so that none of these times bounds the path's. `has_flight`: what was sent when is known;
-    `has_losses`: what was sent again is; `by_rhythm`: it was inferred, so no round trip bounds the path's. `by_reader`:
-    the receiver's window may have been the limit, its reader's pace the ACKs'. `beside` gives the capture's other
-    flows. Those whose round trips rise and fall with this one's share its queue.
+    `has_losses`: what was sent again is; `has_acks`: the tap missed no ACK; `by_rhythm`: it was inferred, so no round
+    trip bounds the path's. `by_reader`: the receiver's window may have been the limit, its reader's pace the ACKs'.
+    `beside` gives the capture's other flows. Those whose round trips rise and fall with this one's share its queue.
     """
     timeline = seen.timeline
     packet_bytes = timeline.smss + timeline.header_bytes
@@ -152,7 +154,11 @@ def infer_path(
             left_ns = (timeline.ack_ns[rows] - samples, lost_ns[asked], timeline.send_ns[answered.send])
             held, elsewhere, ahead = held_before(seen, pps.value, *left_ns)
             own = np.minimum(seen.under_way, queue - held)
-            behind = np.fmax(behind, met_behind(seen, answered, ahead, pps.value))
+            queued = met_behind(seen, answered, ahead, pps.value)
+            behind = np.fmax(behind, queued)
+            if not (has_acks or timeline.has_sack) and np.count_nonzero(~np.isnan(at_losses)) < AGREEING_LOSSES:
+                # The duplicates that the tap missed may tell of a longer queue, and few losses agree by chance.
+                behind = np.where(np.isnan(queued), np.inf, behind)
         buffer = buffer_of(
             at_losses,
             elsewhere,

@@ -34,6 +34,7 @@ def path_of(
         is_ahead=tap.ahead_ns > 0,
         has_flight=not tap.hides_flight,
         has_losses=not tap.misses_repairs,
+        has_acks=not tap.tap_lost_acks,
         # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.
         by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
     )

@@ -162,6 +162,11 @@ def _without_counts(
     departs = who.tap.tap_lost_acks > 0 and _departs_once(seen)
     is_missing |= departs
     is_missing |= who.tap.repairs[1] > 0 or (who.tap.tap_lost_acks > 0 and len(unheard_behind(seen.timeline)) > 0)
+    how = _hides_timers(who)
+    is_untimed = how is not None and any(
+        not each.sure and (each.restarts or each.detected_by == "rto") for each in seen.episodes
+    )
+    is_cut = who.tap.hides_blocks and any(map(_may_hide_block, seen.episodes))
     if is_inferred or has_none or is_missing:
         why = "packets are missing: where one loss cycle ends and the next begins is not told of each"
     elif _mixes_restarts(seen, who):
@@ -172,11 +177,9 @@ def _without_counts(
         why = "whether the first slow start had ended before its loss is not told: nor whether that begins a cycle"
     elif clock.is_coarse and _begins_as_one_ends(seen, clock.doubt_ns):
         why = "what was sent again as a recovery ended may have begun the next: where cycles begin is not told of each"
-    elif (how := _hides_timers(who)) and any(
-        not each.sure and (each.restarts or each.detected_by == "rto") for each in seen.episodes
-    ):
+    elif is_untimed:
         why = f"{how}, and whether a timer made each restart is not told"
-    elif who.tap.hides_blocks and any(map(_may_hide_block, seen.episodes)):
+    elif is_cut:
         why = "options are cut: what a missing block told of a loss, or whether a timer did, is not told of each"
     elif who.tap.shift.value is None and _ends_at_window(seen):
         why = "a slow start ended at the least window that was offered (scale unknown): whether by it is not told"
@@ -202,6 +205,8 @@ def _without_counts(
     is_blind |= not later and goes_on and (has_none or len(seen.episodes) != 1)
     # Nor where a hole beside that event was filled by nothing captured: that one may begin a cycle.
     is_blind |= not later and who.tap.repairs[1] > 0
+    # Nor where that count, which is the regime of the only cycle, rests on what asked for each repair.
+    is_blind |= not later and (is_untimed or is_cut)
     # One restart more joins two cycles.
     is_blind |= departs
     # Nor what followed a loss, where something was sent again with nothing outstanding.

@@ -27,6 +27,8 @@ def initial_window(
     is_unseen: bool = False,
     is_behind_line: bool = False,
     line_ns: int = 0,
+    tick_ns: int = 0,
+    misses_acks: bool = False,
 ) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
@@ -37,7 +39,8 @@ def initial_window(
     acknowledged whether or not it was filled, in packets of any size; `is_unseen`: only the order of what was sent is
     known, so that one segment more may be the second flight's, and not one that a receiver left waiting;
     `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight may still come when its
-    first ACK passes; `line_ns`: so long, as far as that is known.
+    first ACK passes; `line_ns`: so long, as far as that is known; `tick_ns`: of a clock that tells nothing finer;
+    `misses_acks`: some are not in the capture.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -56,7 +59,7 @@ def initial_window(
     begin_ns = int(timeline.send_ns[begin])
     answers = answers[answers >= timeline.acks_before_send[begin]] if begin else answers
     answer_ns = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
-    until, is_unheard = answer_ns, False
+    until, probed_ns, is_unheard = answer_ns, np.iinfo(np.int64).max, False
     if seen.base_rtt_ns:
         # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
         until = min(until, begin_ns + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
@@ -64,14 +67,27 @@ def initial_window(
         probe = begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9)
         # A probe follows a pause: what comes at the flight's pace is the rest of it, on a line that is slow for these.
         probed = int(np.searchsorted(timeline.send_ns, probe, side="left"))
-        until = until if _goes_on(timeline.send_ns[begin : probed + 1]) else min(until, probe)
+        if not _goes_on(timeline.send_ns[begin : probed + 1]):
+            until, probed_ns = min(until, probe), probe
         if len(answers):
             soon = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
             is_unheard = _follows_others(timeline, int(timeline.snd_una[answers[0]]))
             until = min(until, soon) if is_unheard else until
     # The first one of later.
     behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
-    if behind <= begin or _waited(timeline, begin, behind, seen.base_rtt_ns):
+    pause_ns = MAJORITY * seen.base_rtt_ns
+    if behind <= begin or _waited(timeline.send_ns[begin:behind], pause_ns + (tick_ns if pause_ns else 0)):
+        return None
+    lasted_ns = int(timeline.send_ns[behind - 1]) - begin_ns
+    is_timed = not (len(timeline.slack) or is_unseen or is_behind_line)
+    is_long = is_timed and 0 < FIRST_SHARE * seen.base_rtt_ns < lasted_ns - tick_ns
+    if is_long and _goes_on(timeline.send_ns[begin : behind + 1]):
+        # An application's pace, which the first ACK does not change.
+        return None
+    is_followed = behind < len(timeline.send_ns) and timeline.send_ns[behind] < min(answer_ns, probed_ns)
+    is_paused = is_followed and _waited(timeline.send_ns[behind - 1 : behind + 1], pause_ns)
+    if is_followed and not (is_paused and (misses_acks or is_unheard)):
+        # More left before an ACK released any: at the application's pace, but where a pause tells of a missing ACK.
         return None
     if is_unseen and behind == len(timeline.send_ns):
         # It was all that there was to send.
@@ -104,14 +120,17 @@ def initial_window(
         if _is_short(timeline, begin) and behind > begin + 1:
             # A word, and what was written behind it, perhaps when its answer had come.
             return None
-    if handshake_rtt_s is None and _may_be_probe(timeline.send_ns[begin:behind]):
+    # Two stamps are apart by a tick more or less than what they were put on.
+    soonest_ns = 0.0 if handshake_rtt_s is None else PROBE_FACTOR * (handshake_rtt_s * 1e9 - tick_ns) - tick_ns
+    is_open = handshake_rtt_s is None or tick_ns > 0
+    if is_open and _may_be_probe(timeline.send_ns[begin:behind], soonest_ns):
         return None
     if behind < len(timeline.send_ns) and int(timeline.send_offset[behind]) > top:
         return None
     offered = timeline.rwnd[timeline.ack_ns < until]
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
-    if not is_bbr and _falls_short(timeline, top, sent):
+    if _falls_short(timeline, top, sent):
         return None
     segments = -(-sent // timeline.smss)
     # Linux counts packets, RFC 5681 bytes: of short segments between full ones it is not known which of both was full.
@@ -124,6 +143,9 @@ def _falls_short(timeline: Timeline, top: int, sent: int) -> bool:
     while nothing was lost, the receiver's window had room and more was sent later: a window that it had filled lets go
     with each ACK as much as that acknowledges, and grows (RFC 5681 section 3.1), so the application had no more."""
     over = int(np.searchsorted(timeline.snd_una, top, side="left"))
+    if over < len(timeline.ack_ns):
+        # Those of one stamp came together.
+        over = int(np.searchsorted(timeline.ack_ns, timeline.ack_ns[over], side="right")) - 1
     if over >= len(timeline.ack_ns) or timeline.is_dupack[: over + 1].any() or timeline.slack[: over + 1].any():
         return False
     last = int(timeline.sends_before_next_ack[over])
@@ -152,20 +174,19 @@ def _goes_on(sent_ns: Ints) -> bool:
     return len(gaps) > 1 and bool(gaps[-1] <= gaps[:-1].max())
 
 
-def _waited(timeline: Timeline, begin: int, behind: int, base_rtt_ns: int) -> bool:
-    """Whether the last of it left a round trip later, to what a tap's own delay may be of one, and nothing in between:
-    the first ACK, stamped late or never captured, may have released it."""
-    late = int(np.searchsorted(timeline.send_ns, timeline.send_ns[begin] + int(FIRST_SHARE * base_rtt_ns)))
-    return begin < late < behind and bool(timeline.send_ns[late] - timeline.send_ns[late - 1] > MAJORITY * base_rtt_ns)
+def _waited(sent_ns: Ints, pause_ns: float) -> bool:
+    """Whether any of it left so long behind the last: later than a paced flight takes, so it was written then, or the
+    first ACK, stamped late or never captured, released it."""
+    return pause_ns > 0 and bool((np.diff(sent_ns) > pause_ns).any())
 
 
-def _may_be_probe(sent_ns: Ints) -> bool:
-    """Whether the last leaves alone behind a pause longer than all before it took: two round trips of a handshake that
-    was not captured, for all that is known."""
+def _may_be_probe(sent_ns: Ints, soonest_ns: float) -> bool:
+    """Whether the last leaves alone behind a pause longer than all before it took: two round trips of a handshake, for
+    all that is known, which are `soonest_ns` at the least."""
     if len(sent_ns) < 2:
         return False
     pause, before = int(sent_ns[-1] - sent_ns[-2]), int(sent_ns[-2] - sent_ns[0])
-    return pause > max(before, _core.HOST_NS)
+    return pause > max(before, _core.HOST_NS) and pause >= soonest_ns
 
 
 def _follows_others(timeline: Timeline, una: int) -> bool:

@@ -152,6 +152,18 @@ impl Finder<'_> {
             has_sack,
             trace.send_end[start] == recover && trace.send_offset[start] > una,
         );
+        // RFC 8985 section 7: a probe of the only segment leaves alone, too.
+        let is_probe = detected_by == DetectedBy::Rto
+            && is_silent
+            && dupacks == 0
+            && sends == 1
+            && begun.flight <= trace.smss
+            && self.is_wide_after(answered, una);
+        let detected_by = if is_probe {
+            DetectedBy::Tlp
+        } else {
+            detected_by
+        };
         let (restarts, sure) = if detected_by == DetectedBy::Tlp && sends <= 2 {
             // RFC 8985 section 7: a probe of the last segment; the window stays.
             (false, true)

@@ -25,6 +25,8 @@ threshold!(SPREAD_SEGMENTS: i64 = 4, Segments);
 // Short of the offered window by so many segments, at the most by this part of it: what one ACK may report.
 threshold!(HUGS_SEGMENTS: i64 = 5, Segments);
 threshold!(HUGS_PART: i64 = 8, Count);
+// RFC 5681 section 3.1, equation (4): what a loss leaves of a window at the least.
+threshold!(LEAST_SEGMENTS: i64 = 2, Segments);
 // Growth by two doublings: an application's bursts do not follow the window's steps by chance for so long.
 threshold!(DOUBLED_TWICE: i64 = 4, Count);
 
@@ -167,12 +169,16 @@ fn free_limits(known: SoFar<'_>, idle: &Idle<'_>) -> Vec<Limit> {
     rows.collect()
 }
 
-/// The most that was outstanding so far in each stretch.
+/// The most that was outstanding so far in each stretch; two segments at least behind a recovery, which leaves a window of
+/// as many (RFC 5681 section 3.1, equation 4).
 fn held(trace: &Trace, flight: &[i64], parts: &[Stretch]) -> Vec<i64> {
     let mut held = flight.to_vec();
     for part in parts {
         let before = trace.before.filter(|_| part.first == 0);
         let mut top = before.map_or(part.resumed, |before| before.stretch.held.max(part.resumed));
+        if part.begin == Begin::Recovery {
+            top = top.max(LEAST_SEGMENTS.get() * trace.smss);
+        }
         for ack in part.first..=part.last {
             top = top.max(flight[ack]);
             held[ack] = top;

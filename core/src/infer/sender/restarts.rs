@@ -41,6 +41,19 @@ impl Finder<'_> {
             && outstanding > AFTER_RESTART.get() * self.trace.smss
     }
 
+    /// Whether soon behind the answer more was outstanding than a restart has: each segment acknowledged opens its window
+    /// by one (RFC 5681 section 3.1), however long its application waits.
+    pub(super) fn is_wide_after(&self, answered: usize, una: i64) -> bool {
+        let few = AFTER_RESTART.get() * self.trace.smss;
+        let opened = |ack: usize| self.seen.snd_una[ack] - una;
+        (answered..self.seen.snd_una.len())
+            .take_while(|&ack| opened(ack) <= few)
+            .any(|ack| {
+                let outstanding = self.outstanding_after(ack);
+                outstanding.is_some_and(|outstanding| outstanding > few + opened(ack))
+            })
+    }
+
     /// Whether the ACK of a part released nothing until a timer expired: a restarted sender's window of one segment is
     /// free then, and the hole is its next segment. Reno waits there for three more duplicates (RFC 5681), or its timer.
     pub(super) fn is_mute_after(&self, answered: usize, recover: i64) -> bool {
