@@ -350,9 +350,10 @@ def _acks(seen: Reconstruction, table: dict[str, Ints]) -> Places:
 
 
 def _may_double(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
-    """From the end of a slow start on, if the application held the sender back before the next loss."""
+    """From the end of a slow start on, if the application may have held the sender back before the next loss."""
     times = table["time_ns"]
-    is_idle = table["limited_by"] == APPLICATION
+    # As it seems: where that is not told, it may have all the same.
+    is_idle = seen.shown_columns["limited_by"] == APPLICATION
     found = np.zeros(len(times), dtype=bool)
     for part in seen.stretches:
         if part.peak is not None:
