@@ -350,10 +350,12 @@ def _acks(seen: Reconstruction, table: dict[str, Ints]) -> Places:
 
 
 def _may_double(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
-    """From the end of a slow start on, if the application may have held the sender back before the next loss."""
+    """From the end of a slow start on, if something else may have held the sender back before the next loss: the
+    application, or, where a rebuilt flight may reach it, the receiver's window."""
     times = table["time_ns"]
     # As it seems: where that is not told, it may have all the same.
-    is_idle = seen.shown_columns["limited_by"] == APPLICATION
+    limited = seen.shown_columns["limited_by"]
+    is_idle = (limited == APPLICATION) | ((limited != CWND) & (len(seen.timeline.slack) > 0))
     found = np.zeros(len(times), dtype=bool)
     for part in seen.stretches:
         if part.peak is not None:
