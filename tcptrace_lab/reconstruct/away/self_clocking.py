@@ -147,7 +147,7 @@ def with_least(
         return replace(found, least_ns=found.turn_ns)
     asked_ns, row = timeline.ack_ns[:1], np.zeros(1, dtype=np.int64)
     if left is not None and not timeline.has_sack:
-        again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+        again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
         came = left.row[again] >= 0
         asked_ns = np.append(asked_ns, timeline.ack_ns[asked[came]])
         row = np.append(row, left.row[again[came]])
@@ -259,7 +259,7 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
         together = np.searchsorted(lead, lead + AMONG // 2, side="right") - first >= FEW_TOGETHER
         chosen = (together & _tells_apart(timeline, heard, near)) | paused
         lead, heard = lead[chosen], heard[chosen]
-    again, asked = _asked_for(timeline, left, free)
+    again, asked = first_repairs(timeline, left, free)
     # One that was put back had left before the next that arrived.
     kept = asked <= _next_latest(left, latest)[again]
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
@@ -298,7 +298,7 @@ def turn_by_repairs(timeline: Timeline, seen: Arrivals, left: Sends) -> int | No
     found = _spaced(timeline, seen)
     if found is None or len(found[1]) >= max(ODD_SHARE * len(found[0]), FEWEST_SAMPLES):
         return None
-    again, asked = _asked_for(timeline, left, np.zeros(len(left.row), dtype=bool))
+    again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
     came = left.row[again] >= 0
     rows, asked_ns = left.row[again[came]], timeline.ack_ns[asked[came]]
     # Behind a silence a timer may have sent it.
@@ -335,7 +335,7 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     return free
 
 
-def _asked_for(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
+def first_repairs(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
     """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
     top = reached(left.offset, left.end)
     again = np.flatnonzero((left.offset < top) & ~free)

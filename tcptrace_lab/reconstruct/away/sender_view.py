@@ -33,6 +33,7 @@ from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
 from tcptrace_lab.reconstruct.away.self_clocking import (
     Rhythm,
     between_anchors,
+    first_repairs,
     met_no_queue,
     released_between,
     rhythm,
@@ -261,7 +262,8 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     waits |= _by_timer(timeline, seen, left, found, seen_at - begins)
-    times = np.where(waits, np.maximum(begins, seen_at), begins)
+    latest = seen_at if found.is_clocked else np.minimum(seen_at, _left_by(timeline, left, seen_at))
+    times = np.where(waits, np.maximum(begins, latest), begins)
     slack = between_anchors(timeline, left, release, open_bytes, found, marked_ns=seen.beside.marked_ns)
     late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
     pauses = late_ns > found.turn_ns / 2
@@ -276,6 +278,18 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
     )
     return _view(timeline, left, release, np.maximum.accumulate(times), kind)
+
+
+def _left_by(timeline: Timeline, left: Sends, seen_at: Ints) -> Ints:
+    """When each send had left at the latest: what was asked for again left at once (RFC 5681 section 3.2), if no timer
+    can have expired yet, however long a queue held it."""
+    again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
+    moved_ns = timeline.ack_ns[np.maximum(timeline.last_moved[asked], 0)]
+    soon = (left.row[again] >= 0) & (seen_at[again] - moved_ns < _core.LEAST_RTO_NS)
+    latest = np.full(len(left.row), np.iinfo(np.int64).max)
+    latest[again[soon]] = timeline.ack_ns[asked[soon]]
+    found: Ints = np.minimum.accumulate(latest[::-1])[::-1]
+    return found
 
 
 def _by_timer(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, late_ns: Ints) -> Bools:
