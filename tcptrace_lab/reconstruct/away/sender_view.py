@@ -18,7 +18,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
-from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes, reached
+from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends, reached
 from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
 from tcptrace_lab.reconstruct.away.echoes import (
     Bounds,
@@ -29,11 +29,9 @@ from tcptrace_lab.reconstruct.away.echoes import (
     named,
     turns,
 )
-from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
+from tcptrace_lab.reconstruct.away.own_times import Pace, by_timer, left_by, own_times
 from tcptrace_lab.reconstruct.away.self_clocking import (
-    Rhythm,
     between_anchors,
-    first_repairs,
     met_no_queue,
     released_between,
     rhythm,
@@ -91,6 +89,8 @@ class SenderView:
     unplaced: int = 0
     # The longest silence behind which the tap stamped late what had come meanwhile.
     stalled_ns: int = 0
+    # By a rhythm, the sends that came apart from the one before, as what an answer lets go does: no queue held them.
+    met_no_queue: Bools | None = None
 
     @property
     def is_inferred(self) -> bool:
@@ -261,8 +261,8 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
     is_first = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[release]
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
-    waits |= _by_timer(timeline, seen, left, found, seen_at - begins)
-    latest = seen_at if found.is_clocked else np.minimum(seen_at, _left_by(timeline, left, seen_at))
+    waits |= by_timer(timeline, seen, left, found, seen_at - begins)
+    latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
     times = np.where(waits, np.maximum(begins, latest), begins)
     slack = between_anchors(timeline, left, release, open_bytes, found, marked_ns=seen.beside.marked_ns)
     late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
@@ -276,32 +276,9 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         turn_ns=found.turn_ns,
         slack=slack,
         written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
+        met_no_queue=met_no_queue(seen, left, found),
     )
     return _view(timeline, left, release, np.maximum.accumulate(times), kind)
-
-
-def _left_by(timeline: Timeline, left: Sends, seen_at: Ints) -> Ints:
-    """When each send had left at the latest: what was asked for again left at once (RFC 5681 section 3.2), if no timer
-    can have expired yet, however long a queue held it."""
-    again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
-    moved_ns = timeline.ack_ns[np.maximum(timeline.last_moved[asked], 0)]
-    soon = (left.row[again] >= 0) & (seen_at[again] - moved_ns < _core.LEAST_RTO_NS)
-    latest = np.full(len(left.row), np.iinfo(np.int64).max)
-    latest[again[soon]] = timeline.ack_ns[asked[soon]]
-    found: Ints = np.minimum.accumulate(latest[::-1])[::-1]
-    return found
-
-
-def _by_timer(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, late_ns: Ints) -> Bools:
-    """What comes alone and fills a hole at `snd_una`, so long after any ACK that a timer sent it (RFC 6298): no queue
-    held it either."""
-    filled = holes(left)[1]
-    is_repair = np.zeros(len(left.row), dtype=bool)
-    is_repair[filled[filled < NEVER]] = True
-    heard = _core.places(timeline.ack_ns, seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns, or_equal=True) - 1
-    una = np.append(timeline.snd_una, timeline.first_offset)[heard]
-    is_repair &= (left.offset <= una) & (una < left.end) & (late_ns >= _core.LEAST_RTO_NS)
-    return is_repair & met_no_queue(seen, left, found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,6 +291,7 @@ class _Kind:
     slack: Ints
     written: float = 0.0
     stamp_clock: SenderClock | None = None
+    met_no_queue: Bools | None = None
 
 
 def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _Kind) -> SenderView:
@@ -339,6 +317,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= MINORITY,
         is_paused=kind.written > MINORITY,
         unplaced=left.unplaced,
+        met_no_queue=kind.met_no_queue,
     )
 
 
