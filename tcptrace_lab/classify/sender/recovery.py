@@ -186,6 +186,9 @@ def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: float,
                 # The rest of what a box, or a card, has cut.
                 continue
             moved = int(timeline.last_moved[known - 1]) if known else -1
+            if timeline.send_end[send] <= timeline.snd_una[max(moved, 0)]:
+                # A timer's copy that crossed its answer, by a clock that does not tell which came first: none asked.
+                continue
             dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
             left_ns = timeline.send_ns[send]
             # What leaves so long after the ACK that told of a hole was not released by it, but by a timer: anybody's.
