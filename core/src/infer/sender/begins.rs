@@ -100,7 +100,10 @@ impl Finder<'_> {
                         <= self.trace.send_ns.get(bound).map_or(i64::MAX, |&next| next);
                 let before = self.outstanding_after(first)? - self.trace.sacked[first];
                 let after = self.outstanding_after(over).filter(|_| is_whole)?;
-                Some((before - after) as f64 >= CUT_SHARE.get() * before as f64)
+                let cut = CUT_SHARE.get() * before as f64;
+                // What is open by as much shows none.
+                let is_open = |ack| self.trace.slack.get(ack).is_some_and(|&s| s as f64 >= cut);
+                (!is_open(first) && !is_open(over)).then(|| (before - after) as f64 >= cut)
             })
             .partition(|&falls| falls);
         falls.len() >= stays.len()
