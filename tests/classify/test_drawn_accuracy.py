@@ -47,7 +47,6 @@ CASES = (
     (20261811, 54, "sender", "slow starts", "no timer expires sooner than the least one, while blocks tell"),
     (20261811, 8, "sender", "control", "what the ACK that ends a recovery shows outrun begins the next"),
     (20261808, 42, "receiver", "bounds", "a flight that is open is no window that a replay goes on from"),
-    (20261805, 20, "receiver", "losses", "what the last ACKs before a loss let go may have been lost behind it"),
     (20261906, 34, "receiver", "bounds", "what may have been outstanding is no more than the window"),
     (20261903, 24, "receiver", "control", "a flight that is open shows no cut, nor that there was none"),
     (20261810, 65, "sender", "slow starts", "a timer among blocks: its copy is answered too soon, and nothing leaves"),

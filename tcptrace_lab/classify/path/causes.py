@@ -271,8 +271,7 @@ def _tails_unseen(seen: Reconstruction) -> int:
     """Segments that may have been lost behind all that came in a recovery: sent again they leave no hole at a receiver.
 
     Each duplicate ACK lets one go (RFC 3042, RFC 6675); of a sender that had enough to send some of them follow what
-    ends the recovery. A timer's restart may have gone back over all of a flight's end; of a flight that others followed
-    the last ACKs before the loss may have let go more than came.
+    ends the recovery. A timer's restart may have gone back over all of a flight's end.
     """
     timeline = seen.timeline
     ends = np.searchsorted(timeline.ack_ns, [episode.end_ns for episode in seen.episodes])
@@ -282,19 +281,18 @@ def _tails_unseen(seen: Reconstruction) -> int:
     return sum(
         (_largest(seen) if each.restarts else max(each.dupacks, 1)) if done else _ends_unseen(timeline, each)
         for each, done in zip(seen.episodes, is_done.tolist(), strict=True)
-        if each.is_loss and not each.follows
+        if (done or each.restarts) and each.is_loss
     )
 
 
 def _ends_unseen(timeline: Timeline, each: Episode) -> int:
-    """Segments that the last ACKs before a loss was repaired may have released beyond what came: lost, and sent again
-    in order, they come as new ones. Each releases what it acknowledges, and up to a restart, which may end a slow
-    start, at most a segment more (RFC 5681 section 3.1)."""
+    """Segments that the last ACKs before a restart may have released beyond what came: lost, and gone back over, they
+    come as new ones. Each releases what it acknowledges, and at most a segment more (RFC 5681 section 3.1)."""
     sent, until = each.first_send, int(timeline.acks_before_send[each.first_send])
     since = max(int(timeline.acks_before_send[sent - 1]) - 1, 0) if sent else until
     moved = timeline.newly_acked[since:until]
     came = slice(int(np.searchsorted(timeline.acks_before_send, since, side="right")), sent)
-    opened = int(moved.sum()) + timeline.smss * int(np.count_nonzero(moved)) * each.restarts
+    opened = int(moved.sum()) + timeline.smss * int(np.count_nonzero(moved))
     unseen = opened - int((timeline.send_end[came] - timeline.send_offset[came]).sum())
     return max(unseen // timeline.smss, 0)
 
