@@ -142,6 +142,7 @@ impl Columns {
             sacked: &sacked,
             sack_first: &sack_first,
             sack_edges: &sack_edges,
+            slack: &self.rwnd,
             dsacks: &[],
             set_ns: &self.ack_ns[..self.ack_ns.len().min(1)],
             smss: self.smss,

@@ -240,7 +240,12 @@ def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
     by_rhythm = who.view is not None and who.view.is_inferred
     is_rebuilt = who.view is not None
     return identify_recovery(
-        seen, who.tap, by_rhythm=by_rhythm, is_rebuilt=is_rebuilt, late_ns=0 if is_rebuilt else who.answers_ns
+        seen,
+        who.tap,
+        by_rhythm=by_rhythm,
+        is_rebuilt=is_rebuilt,
+        late_ns=0 if is_rebuilt else who.answers_ns,
+        met_no_queue=None if who.view is None else who.view.met_no_queue,
     )
 
 

@@ -78,6 +78,24 @@ def test_what_a_capture_ends_before_it_is_repaired_has_reduced_the_window(tmp_pa
     assert within(8700026, tmp_path, place="receiver") >= 0.99
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(8984034, id="where what limited it is not told no upper bound is, whichever window may be full"),
+        pytest.param(8984010, id="a slow start only seems to end where there was nothing to send"),
+        pytest.param(8984145, id="or where the receiver's window may have been full"),
+    ],
+)
+def test_what_may_have_held_a_sender_back_ends_no_slow_start(seed: int, tmp_path: Path) -> None:
+    """At a receiver, where it is not told what did."""
+    assert within(seed, tmp_path, place="receiver") >= 0.99
+
+
+def test_a_log_is_asked_for_what_it_says_behind_a_duplicate(tmp_path: Path) -> None:
+    """By jitter the third reaches its sender a little later than the first of its number, by which the log is moved."""
+    assert within(8984117, tmp_path, place="receiver") == 1.0
+
+
 def within(seed: int, folder: Path, *, kind: str = "", place: str = "sender") -> float:
     """The share of the ACKs of a drawn run at which the truth lies within the bounds."""
     found, verdict = of(seed, folder, kind=kind, place=place)

@@ -46,6 +46,9 @@ CASES = (
     (20261810, 21, "sender", "losses", "a repair that nothing has outrun may be what is answered behind a timer"),
     (20261811, 54, "sender", "slow starts", "no timer expires sooner than the least one, while blocks tell"),
     (20261811, 8, "sender", "control", "what the ACK that ends a recovery shows outrun begins the next"),
+    (20261808, 42, "receiver", "bounds", "a flight that is open is no window that a replay goes on from"),
+    (20261906, 34, "receiver", "bounds", "what may have been outstanding is no more than the window"),
+    (20261903, 24, "receiver", "control", "a flight that is open shows no cut, nor that there was none"),
     (20261810, 65, "sender", "slow starts", "a timer among blocks: its copy is answered too soon, and nothing leaves"),
     (20262001, 21, "sender", "bounds", "windows are replayed with the round trips that the one followed has heard"),
     (

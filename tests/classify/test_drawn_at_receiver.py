@@ -50,6 +50,9 @@ CASES = (
     (8931002, "begins in avoidance", "base_rtt_s", "an ACK before the first of its tick may have released it"),
     (8932025, "begins in a recovery", "base_rtt_s", "nor does what left before the capture began tell of the turn"),
     (9001095, "receiver", "losses", "gone back over, the end of a flight that was lost leaves no hole"),
+    (9021046, "receiver", "recovery", "what was asked for left with the ACK that asked, however long a queue held it"),
+    (9023001, "tap lost bursts + snaplen varies", "recovery", "what comes apart is told by arrivals, not by ACKs"),
+    (9022009, "clock of 10 ms + jittered clock", "recovery", "nothing asked for what had been acknowledged"),
     (8821092, "tap stalls + tap lost 0.1 %", "bottleneck_bps", "ACKs and segments between them read at once"),
 )
 

@@ -24,6 +24,7 @@ impl Connection {
             send_offset: &of_sent(&|row| segments.offset[row]),
             send_end: &of_sent(&|row| segments.offset[row] + segments.length[row]),
             fate: &[],
+            slack: &[],
             ack_ns: &acks.time_ns,
             ack_offset: &acks.ack_offset,
             rwnd: &acks.rwnd,

@@ -213,9 +213,9 @@ class Heard:
 
     @cached_property
     def is_taken_over(self) -> Bools:
-        """Where the flight is taken for the window, beside the marks."""
+        """Where the flight is taken for the window, beside the marks: not where a rebuilt one is open itself."""
         found: Bools = self.shown & (self.kind == ACK) & self.follows
-        return found
+        return found & ~self.timeline.is_open if len(self.timeline.slack) else found
 
     def events(self, *, to_linux: bool) -> npt.NDArray[np.uint8]:
         """What each ACK is to a sender; one that tells of nothing new lets no window grow that counts what arrives."""

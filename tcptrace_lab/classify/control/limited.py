@@ -58,5 +58,7 @@ def as_told(table: dict[str, Ints], seen: Reconstruction, limits: dict[str, floa
         return table
     told = {**table, "limited_by": np.where(np.isin(limited, opened), UNKNOWN, limited).astype(limited.dtype)}
     if CWND in opened:
-        told["cwnd_high"] = np.where(limited == CWND, UNKNOWN, table["cwnd_high"])
+        # Nor where it may have been the receiver's instead.
+        is_open = (limited == CWND) | (limited == UNKNOWN)
+        told["cwnd_high"] = np.where(is_open, UNKNOWN, table["cwnd_high"]).astype(table["cwnd_high"].dtype)
     return told

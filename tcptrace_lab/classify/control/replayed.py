@@ -172,6 +172,8 @@ def with_replay(
     largest = np.maximum(reached, had.most)
     most = np.maximum(had.most, _opened(seen, shown, acks, open_rows), out=had.most)
     np.minimum(most, largest, out=most)
+    # A sender leaves less than a segment of its window unused, of what may have been outstanding.
+    unused = seen.timeline.smss + (seen.timeline.slack[acks[open_rows]] if len(seen.timeline.slack) else 0)
     del acks, reached, largest
     kept, wanted = _kept(shown, wanted, open_rows), wanted[open_rows]
 
@@ -180,9 +182,9 @@ def with_replay(
         return found
 
     # One after the other: together they take more than what is replayed.
-    high = _high(as_shown("cwnd_high"), as_shown("cwnd"), most, wanted, smss=seen.timeline.smss)
+    high = _high(as_shown("cwnd_high"), as_shown("cwnd") + unused, most, wanted)
     low = _low(as_shown("cwnd_low"), had.least, kept, seen.timeline.smss)
-    del most, kept
+    del most, kept, unused
     value = np.clip(np.round(had.value), low, np.where(high == UNKNOWN, LARGEST, high)).astype(np.int64)
     met = (unmet & settled)[open_rows]
     told = {
@@ -352,9 +354,12 @@ def _acks(seen: Reconstruction, table: dict[str, Ints]) -> Places:
 
 
 def _may_double(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
-    """From the end of a slow start on, if the application held the sender back before the next loss."""
+    """From the end of a slow start on, if something else may have held the sender back before the next loss: the
+    application, or, where a rebuilt flight may reach it, the receiver's window."""
     times = table["time_ns"]
-    is_idle = table["limited_by"] == APPLICATION
+    # As it seems: where that is not told, it may have all the same.
+    limited = seen.shown_columns["limited_by"]
+    is_idle = (limited == APPLICATION) | ((limited != CWND) & (len(seen.timeline.slack) > 0))
     found = np.zeros(len(times), dtype=bool)
     for part in seen.stretches:
         if part.peak is not None:
@@ -383,9 +388,7 @@ def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
     return found
 
 
-def _high(before: Ints, cwnd: Ints, most: Floats, wanted: Bools, *, smss: int) -> Ints:
-    # A sender leaves less than a segment of its window unused.
-    least = cwnd + smss
+def _high(before: Ints, least: Ints, most: Floats, wanted: Bools) -> Ints:
     is_known = wanted & (before == UNKNOWN) & (most < LARGEST)
     found: Ints = np.where(is_known, np.maximum(np.ceil(np.minimum(most, LARGEST)).astype(np.int64), least), before)
     return found

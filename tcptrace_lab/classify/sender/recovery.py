@@ -11,11 +11,11 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.sender.recovering import answers_missing
 from tcptrace_lab.numbers import counted
-from tcptrace_lab.reconstruct.away.self_clocking import IDLE_FACTOR, SPACING_PERCENTILE
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
+from tcptrace_lab.reconstruct.timeline import Bools
 
 # The coarsest tick that timestamps have in use (Linux 1 ms, 10 ms before; RFC 7323 section 5.4 allows more): where they
 # tell which ACK released a segment, ACKs within a tick are not told apart.
@@ -36,12 +36,18 @@ HIDDEN = SenderTcp(recovery=None, confidence=0.0, decrease=None, reasons=())
 
 
 def identify_recovery(
-    seen: Reconstruction, tap: Tap, *, by_rhythm: bool = False, is_rebuilt: bool = False, late_ns: int = 0
+    seen: Reconstruction,
+    tap: Tap,
+    *,
+    by_rhythm: bool = False,
+    is_rebuilt: bool = False,
+    late_ns: int = 0,
+    met_no_queue: Bools | None = None,
 ) -> SenderTcp:
     """Tahoe, SACK, NewReno or Reno, with the share of the loss events that speak for it.
 
-    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells. `late_ns`:
-    how long after an ACK what it releases passes the tap.
+    `is_rebuilt`: which ACK released a segment was inferred; `by_rhythm`: and nothing but their rhythm tells, by which
+    these sends `met_no_queue`. `late_ns`: how long after an ACK what it releases passes the tap.
     """
     restarted = _restarted(seen, tap)
     if is_rebuilt:
@@ -51,7 +57,8 @@ def identify_recovery(
     if by_rhythm or tap.is_holed:
         restarted = [episode for episode in restarted if episode.sure]
     if by_rhythm:
-        restarted = _answered(seen, restarted)
+        if met_no_queue is not None:
+            restarted = _answered(restarted, met_no_queue)
         if len(restarted) == 1:
             return _unnamed("whether a timer made the one restart is not told by the rhythm of ACKs")
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
@@ -149,15 +156,11 @@ def _is_one_segments(restarted: Sequence[Episode]) -> bool:
     return sum(few) > MAJORITY * len(few)
 
 
-def _answered(seen: Reconstruction, restarted: Sequence[Episode]) -> list[Episode]:
+def _answered(restarted: Sequence[Episode], met_no_queue: Bools) -> list[Episode]:
     """Those of which what came behind the first segment sent again met no queue, as what the answer to that released
     does: one behind the other they may have left together."""
-    gaps = np.diff(seen.timeline.send_ns)
-    apart = gaps[gaps > 0]
-    if not len(apart):
-        return list(restarted)
-    idle_ns = IDLE_FACTOR * _core.percentile(apart, SPACING_PERCENTILE)
-    return [each for each in restarted if each.first_send >= len(gaps) or gaps[each.first_send] > idle_ns]
+    freed = np.append(met_no_queue, True)
+    return [each for each in restarted if freed[each.first_send + 1]]
 
 
 def _ended_by_timer(seen: Reconstruction) -> set[int]:
@@ -191,6 +194,9 @@ def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: float,
                 # The rest of what a box, or a card, has cut.
                 continue
             moved = int(timeline.last_moved[known - 1]) if known else -1
+            if timeline.send_end[send] <= timeline.snd_una[max(moved, 0)]:
+                # A timer's copy that crossed its answer, by a clock that does not tell which came first: none asked.
+                continue
             dupacks = int(np.count_nonzero(timeline.is_dupack[moved + 1 : known]))
             left_ns = timeline.send_ns[send]
             # What leaves so long after the ACK that told of a hole was not released by it, but by a timer: anybody's.

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
-from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes
+from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends
 from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
 from tcptrace_lab.reconstruct.away.by_repairs import asked_when, turn_by_repairs
 from tcptrace_lab.reconstruct.away.echoes import (
@@ -30,9 +30,8 @@ from tcptrace_lab.reconstruct.away.echoes import (
     named,
     turns,
 )
-from tcptrace_lab.reconstruct.away.own_times import Pace, own_times
+from tcptrace_lab.reconstruct.away.own_times import Pace, by_timer, left_by, own_times
 from tcptrace_lab.reconstruct.away.self_clocking import (
-    Rhythm,
     all_before_acked,
     between_anchors,
     met_no_queue,
@@ -92,6 +91,8 @@ class SenderView:
     unplaced: int = 0
     # The longest silence behind which the tap stamped late what had come meanwhile.
     stalled_ns: int = 0
+    # By a rhythm, the sends that came apart from the one before, as what an answer lets go does: no queue held them.
+    met_no_queue: Bools | None = None
 
     @property
     def is_inferred(self) -> bool:
@@ -269,8 +270,9 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
     is_first = all_before_acked(timeline, left, release)
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
-    waits |= _by_timer(timeline, seen, left, found, seen_at - begins)
-    times = np.where(waits, np.maximum(begins, seen_at), begins)
+    waits |= by_timer(timeline, seen, left, found, seen_at - begins)
+    latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
+    times = np.where(waits, np.maximum(begins, latest), begins)
     slack = between_anchors(timeline, left, release, open_bytes, found, marked_ns=seen.beside.marked_ns)
     late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
     pauses = late_ns > found.turn_ns / 2
@@ -283,20 +285,9 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         turn_ns=found.turn_ns,
         slack=slack,
         written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
+        met_no_queue=met_no_queue(seen, left, found),
     )
     return _view(timeline, left, release, np.maximum.accumulate(times), kind)
-
-
-def _by_timer(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, late_ns: Ints) -> Bools:
-    """What comes alone and fills a hole at `snd_una`, so long after any ACK that a timer sent it (RFC 6298): no queue
-    held it either."""
-    filled = holes(left)[1]
-    is_repair = np.zeros(len(left.row), dtype=bool)
-    is_repair[filled[filled < NEVER]] = True
-    heard = _core.places(timeline.ack_ns, seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns, or_equal=True) - 1
-    una = np.append(timeline.snd_una, timeline.first_offset)[heard]
-    is_repair &= (left.offset <= una) & (una < left.end) & (late_ns >= _core.LEAST_RTO_NS)
-    return is_repair & met_no_queue(seen, left, found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,6 +300,7 @@ class _Kind:
     slack: Ints
     written: float = 0.0
     stamp_clock: SenderClock | None = None
+    met_no_queue: Bools | None = None
 
 
 def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _Kind) -> SenderView:
@@ -334,6 +326,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= MINORITY,
         is_paused=kind.written > MINORITY,
         unplaced=left.unplaced,
+        met_no_queue=kind.met_no_queue,
     )
 
 

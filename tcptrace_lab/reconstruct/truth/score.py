@@ -106,7 +106,9 @@ def _log_in_force(truth: Truth, times: Ints) -> tuple[Ints, Ints]:
     """Our rows from the log's first on, of those of one moment the last, and the row of the log in force at each."""
     rows = np.flatnonzero(np.diff(times, append=times[-1:] + 1))
     order = np.argsort(truth.time_ns, kind="stable")
-    at = np.searchsorted(truth.time_ns[order], times[rows], side="right") - 1
+    # A duplicate ACK may have reached its sender later than the first of its number, by which the log was moved.
+    spans = np.minimum(np.diff(times[rows], append=np.iinfo(np.int64).max), _core.HOST_NS)
+    at = np.searchsorted(truth.time_ns[order], times[rows] + spans // 2, side="right") - 1
     return rows[at >= 0], order[at[at >= 0]]
 
 

@@ -100,7 +100,15 @@ impl Finder<'_> {
                         <= self.trace.send_ns.get(bound).map_or(i64::MAX, |&next| next);
                 let before = self.outstanding_after(first)? - self.trace.sacked[first];
                 let after = self.outstanding_after(over).filter(|_| is_whole)?;
-                Some((before - after) as f64 >= CUT_SHARE.get() * before as f64)
+                // Where as much is open as was outstanding neither is seen.
+                let is_open = |ack| {
+                    self.trace
+                        .slack
+                        .get(ack)
+                        .is_some_and(|&open| open >= before)
+                };
+                let falls = (before - after) as f64 >= CUT_SHARE.get() * before as f64;
+                (!is_open(first) && !is_open(over)).then_some(falls)
             })
             .partition(|&falls| falls);
         falls.len() >= stays.len()

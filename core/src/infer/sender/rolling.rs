@@ -159,6 +159,7 @@ impl Rolling {
             send_end: &self.sends.end,
             // A live tap is at the sender.
             fate: &[],
+            slack: &[],
             ack_ns: &self.acks.time_ns,
             ack_offset: &self.acks.offset,
             rwnd: &self.acks.rwnd,

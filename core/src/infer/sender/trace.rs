@@ -48,6 +48,8 @@ pub struct Trace<'a> {
     pub sack_first: &'a [i64],
     /// Left and right edges as offsets, in turn.
     pub sack_edges: &'a [i64],
+    /// By how many bytes what is outstanding after each ACK may differ (empty: by none), where it is inferred.
+    pub slack: &'a [i64],
     /// Ranges reported as received twice (RFC 2883).
     pub dsacks: &'a [(i64, i64)],
     /// When the tap's clock was set, in order: what passed across that is not known.
@@ -115,6 +117,11 @@ impl Trace<'_> {
                 self.fate.len(),
                 if self.fate.is_empty() { 0 } else { sends },
             ),
+            (
+                "slack",
+                self.slack.len(),
+                if self.slack.is_empty() { 0 } else { acks },
+            ),
             ("ack_offset", self.ack_offset.len(), acks),
             ("rwnd", self.rwnd.len(), acks),
             ("is_bare", self.is_bare.len(), acks),
@@ -164,6 +171,7 @@ impl Trace<'_> {
             ("sacked", self.sacked, sizes),
             ("sack_first", self.sack_first, rows),
             ("sack_edges", self.sack_edges, offsets),
+            ("slack", self.slack, sizes),
             ("dsacks", &dsacks, offsets),
             ("set_ns", self.set_ns, times),
             ("smss", &[self.smss], (1, LARGEST_SEGMENT)),
