@@ -118,16 +118,28 @@ def unheard_by_timers(timeline: Timeline) -> int:
 def unheard_behind(timeline: Timeline) -> Ints:
     """The ACKs behind which new data left later than any round trip, with some outstanding, and before the next
     captured one: what the sender heard meanwhile, and what it made of it, is not in the capture."""
-    _, samples = timeline.rtt
-    if not len(samples) or len(timeline.ack_ns) < 2:
+    # Not kept: few ask, and those while much else is held.
+    longest_ns = timeline.observed.column("rtt_ns").max(initial=0)
+    if not longest_ns or len(timeline.ack_ns) < 2:
         return np.zeros(0, dtype=np.int64)
-    known = timeline.acks_before_send.astype(np.int64) - 1
-    late = np.flatnonzero((known >= 0) & ~timeline.is_retransmission)
-    late = late[timeline.send_ns[late] - timeline.ack_ns[known[late]] > samples.max()]
+
+    def known(sends: slice | Ints) -> Ints:
+        found: Ints = timeline.acks_before_send[sends].astype(np.int64) - 1
+        return found
+
+    def late_of(part: slice) -> Ints:
+        own, is_new = known(part), ~timeline.is_retransmission[part]
+        found: Ints = np.flatnonzero((own >= 0) & is_new & (timeline.send_ns[part] - timeline.ack_ns[own] > longest_ns))
+        return found + part.start
+
+    late = np.concatenate([late_of(part) for part in parts(len(timeline.send_ns))] or [np.zeros(0, dtype=np.int64)])
+    if not len(late):
+        return late
+    heard = known(late)
     # Behind an ACK of all that had been sent a sender waits for its application.
-    begins = np.searchsorted(timeline.acks_before_send, known[late], side="right")
-    is_open = timeline.snd_max[np.maximum(begins - 1, 0)] > timeline.snd_una[known[late]]
-    found: Ints = np.unique(known[late][is_open & (begins > 0)])
+    begins = np.searchsorted(timeline.acks_before_send, heard, side="right")
+    is_open = timeline.snd_max[np.maximum(begins - 1, 0)] > timeline.snd_una[heard]
+    found: Ints = np.unique(heard[is_open & (begins > 0)])
     return found[found < len(timeline.ack_ns) - 1]
 
 
