@@ -8,8 +8,8 @@ and cycles as columns; `observe` is the observer once more, alone, and not part 
 process of its own: seconds of the clock (two cores are used), of the processor, packets per second of the processor's
 time beyond the start-up (that of the same command on the smallest capture), and the most memory. Captures of one
 connection: generated ones that lose a segment in five hundred, or in a hundred, which no control has sent; simulated
-ones of Tahoe, of CUBIC (also at the receiver, and with many losses), of Compound under random loss, and of a control
-that no candidate is.
+ones of Tahoe, of CUBIC (also at the receiver, with timestamps and without, and with many losses), of Compound under
+random loss, and of a control that no candidate is.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ CYCLES = {"0.2 % lost": 500, "1 % lost": 100}
 SENDERS = (
     "CUBIC",
     "CUBIC at the receiver",
+    "CUBIC at the receiver, no timestamps",
     "CUBIC, 1 % lost",
     "Tahoe",
     "Compound, 0.1 % lost",

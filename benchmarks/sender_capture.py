@@ -14,14 +14,16 @@ from typing import Any
 from tcptrace_lab import simulate
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 
-# Window, recovery, loss rate beside the queue's, about how many packets pass in a second, and where the tap is.
+# Window, recovery, loss rate beside the queue's, about how many packets pass in a second, where the tap is, and whether
+# segments have timestamps.
 SENDERS = {
-    "CUBIC": ("cubic", "sack", 0.0, 12_500, "sender"),
-    "CUBIC at the receiver": ("cubic", "sack", 0.0, 12_500, "receiver"),
-    "CUBIC, 1 % lost": ("cubic", "sack", 1e-2, 440, "sender"),
-    "Tahoe": ("reno", "tahoe", 0.0, 12_500, "sender"),
-    "Compound, 0.1 % lost": ("compound", "sack", 1e-3, 1_350, "sender"),
-    "no candidate fits": (None, "sack", 0.0, 12_500, "sender"),
+    "CUBIC": ("cubic", "sack", 0.0, 12_500, "sender", True),
+    "CUBIC at the receiver": ("cubic", "sack", 0.0, 12_500, "receiver", True),
+    "CUBIC at the receiver, no timestamps": ("cubic", "sack", 0.0, 12_500, "receiver", False),
+    "CUBIC, 1 % lost": ("cubic", "sack", 1e-2, 440, "sender", True),
+    "Tahoe": ("reno", "tahoe", 0.0, 12_500, "sender", True),
+    "Compound, 0.1 % lost": ("compound", "sack", 1e-3, 1_350, "sender", True),
+    "no candidate fits": (None, "sack", 0.0, 12_500, "sender", True),
 }
 
 
@@ -42,10 +44,10 @@ class Odd:
 
 def simulated(capture: Path, title: str, millions: int) -> None:
     """A run long enough for so many."""
-    window, recovery, loss, packets_per_s, tap = SENDERS[title]
+    window, recovery, loss, packets_per_s, tap, timestamps = SENDERS[title]
     node = NodeSpec(rate_bps=100e6, buffer=300, delay_s=0.02, loss=loss)
     control = ControlSpec(
-        window=window or "reno", recovery=recovery, initial_window=10, delayed_ack_segments=2, timestamps=True
+        window=window or "reno", recovery=recovery, initial_window=10, delayed_ack_segments=2, timestamps=timestamps
     )
     scenario = Scenario(
         path=PathSpec(nodes=(node,), return_delay_s=0.02),

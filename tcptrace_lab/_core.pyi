@@ -466,12 +466,12 @@ class Tape:
         """
 
     def play_by_itself(
-        self, sender: CandidateSender, *, begins_ns: int, later_ns: int = 0, since_ns: int | None = None
+        self, sender: CandidateSender, *, begins_ns: int, later_ns: int, since_ns: int | None, count: int
     ) -> Any:
         """cwnd in bytes after each row, as the control has it whose round trips are those of its own window.
 
         `begins_ns`: when its first window left, on the control's clock; `since_ns`: when the first loss was of what is
-        seen from there on.
+        seen from there on; `count`: of so many rows, the first.
         """
 
     def memory(

@@ -158,8 +158,8 @@ impl Tape {
 
     /// The window after each row, as this control has it whose round trips are those of its own window; `begins_ns`:
     /// when its first window left, on the control's clock; `since_ns`: when the first loss was of what is seen from
-    /// there on.
-    #[pyo3(signature = (sender, *, begins_ns, later_ns = 0, since_ns = None))]
+    /// there on; `count`: of so many rows, the first.
+    #[pyo3(signature = (sender, *, begins_ns, later_ns, since_ns, count))]
     fn play_by_itself<'py>(
         &self,
         py: Python<'py>,
@@ -167,11 +167,12 @@ impl Tape {
         begins_ns: i64,
         later_ns: i64,
         since_ns: Option<i64>,
+        count: usize,
     ) -> PyResult<Column<'py>> {
         let mut control = sender.control();
         let cwnd = self.heard.get().with(py, |heard| {
             py.detach(|| {
-                let rows = self.tape(heard).rows(later_ns);
+                let rows = self.tape(heard).rows(later_ns).take(count);
                 let begins_ns = begins_ns.saturating_add(later_ns);
                 let since_ns = since_ns.map(|since_ns| since_ns.saturating_add(later_ns));
                 own_times::play_by_itself(control.as_mut(), sender.start, rows, begins_ns, since_ns)

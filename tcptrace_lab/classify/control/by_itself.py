@@ -88,7 +88,11 @@ def play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: i
     # What was outstanding when a capture began in the middle is first known at a loss.
     since_ns = None if timeline.has_start else reading.first_loss_ns - zero_ns
     begins_ns = int(timeline.send_ns[0]) - zero_ns
-    found: Floats = tape.core.play_by_itself(sender, begins_ns=begins_ns, later_ns=later_ns, since_ns=since_ns)
+    # What comes behind the last loss that is judged nobody asks for.
+    count = int(tape.row_of_mark[reading.pieces.reductions.mark].max(initial=-1)) + 1
+    found: Floats = tape.core.play_by_itself(
+        sender, begins_ns=begins_ns, later_ns=later_ns, since_ns=since_ns, count=count
+    )
     return found
 
 

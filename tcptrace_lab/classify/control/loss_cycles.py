@@ -19,6 +19,9 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 
 # Cycles of so many kinds are told apart; each one beyond them is one of its own.
 MOST_KINDS = 64
+# A law is told by this many cycles, or those of so many ACKs: everybody is asked time and again, by every reading.
+MOST_CYCLES = 16
+MOST_ACKS = 1 << 14
 
 
 class Cycles(Compared):
@@ -44,11 +47,18 @@ class Cycles(Compared):
             for number in ends[:1]:
                 for beside in (number - 1, number, number + 1):
                     self.cycles.pop(beside, None)
+        self.cycles = self._first(self.cycles)
         # Of one of these is known what was outstanding; those before it are not replayed.
         self.first_loss_ns = min((before.time_ns for before, _ in self.cycles.values()), default=0)
         known = {number: self.heard.within(*ends) for number, ends in self.cycles.items()}
         self.stands = self._stands(known)
         self._within = {number: [] for number in known} if at_losses_alone else known
+
+    def _first(self, cycles: Mapping[int, tuple[Episode, Episode]]) -> dict[int, tuple[Episode, Episode]]:
+        """As many of them as are enough."""
+        heard = self.heard.timeline.acks_before_send
+        ranked = enumerate(cycles.items())
+        return dict(each for rank, each in ranked if rank < MOST_CYCLES or heard[each[1][1].first_send] <= MOST_ACKS)
 
     def _stands(self, known: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
         """Whether from the middle of most cycles to their ends no more is outstanding, as far as that is known.
