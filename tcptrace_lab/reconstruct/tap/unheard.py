@@ -129,8 +129,9 @@ def unheard_behind(timeline: Timeline) -> Ints:
 
     def late_of(part: slice) -> Ints:
         own, is_new = known(part), ~timeline.is_retransmission[part]
-        found: Ints = np.flatnonzero((own >= 0) & is_new & (timeline.send_ns[part] - timeline.ack_ns[own] > longest_ns))
-        return found + part.start
+        late = np.flatnonzero((own >= 0) & is_new & (timeline.send_ns[part] - timeline.ack_ns[own] > longest_ns))
+        found: Ints = late + part.start
+        return found
 
     late = np.concatenate([late_of(part) for part in parts(len(timeline.send_ns))] or [np.zeros(0, dtype=np.int64)])
     if not len(late):
