@@ -190,8 +190,8 @@ def _by_drops(
         drops = Drops.of(heard.seen, cycles, heard.before_mark, heard.transmitted // heard.timeline.smss)
         if not drops.can_tell:
             continue
-        for tape, each, phase_ms in hearings(reading, asked, handshake_rtt_ns):
-            cwnd = play(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+        for tape, each, later_ns in hearings(reading, asked, handshake_rtt_ns):
+            cwnd = play(each, reading, tape, initial_window=begins_with, later_ns=later_ns)
             played[each.name].append((drops, drops.follows(tape, cwnd)))
     return followed_alone(played)
 

@@ -33,8 +33,8 @@ def nearest(
     """Of each family the nearest; `remembers_ns`: the least round trip from before the capture."""
     best: dict[str, Replay] = {}
     for reading in readings:
-        for tape, each, phase_ms in hearings(reading, asked, handshake_rtt_ns, remembers_ns=remembers_ns):
-            played = _replay(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+        for tape, each, later_ns in hearings(reading, asked, handshake_rtt_ns, remembers_ns=remembers_ns):
+            played = _replay(each, reading, tape, initial_window=begins_with, later_ns=later_ns)
             if each.name not in best or rank(played) < rank(best[each.name]):
                 best[each.name] = played
     return best
@@ -71,14 +71,15 @@ def nearest_behind_pasts(readings: Sequence[Cycles], asked: Sequence[Candidate],
 def hearings(
     reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None, *, remembers_ns: int | None = None
 ) -> Iterator[tuple[Tape, Candidate, int]]:
-    """Every tape of a reading with everyone who hears it as no other, and where its clock's tick may begin."""
+    """Every tape of a reading with everyone who hears it as no other, and by how much later its clock's tick
+    may begin."""
     tapes = Tapes(reading, handshake_rtt_ns)
     seen = reading.heard.seen
     read = tapes.read() if remembers_ns is None else tapes.behind(rising(seen, remembers_ns, reading.turn_ns))
     for tape in read:
         for each in asked:
             if each.is_by_delay or not tape.has_handshake:
-                yield from ((tape, each, phase_ms) for phase_ms in each.phases_ms)
+                yield from ((tape, each, phase_ms * 1_000_000) for phase_ms in each.phases_ms)
 
 
 def play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
@@ -89,7 +90,7 @@ def play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: i
     since_ns = None if timeline.has_start else reading.first_loss_ns - zero_ns
     begins_ns = int(timeline.send_ns[0]) - zero_ns
     # What comes behind the last loss that is judged nobody asks for.
-    count = int(tape.row_of_mark[reading.pieces.reductions.mark].max(initial=-1)) + 1
+    count = max(tape.reduction_rows, default=-1) + 1
     found: Floats = tape.core.play_by_itself(
         sender, begins_ns=begins_ns, later_ns=later_ns, since_ns=since_ns, count=count
     )
@@ -98,7 +99,7 @@ def play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: i
 
 def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
     cwnd = play(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
-    expected: Floats = cwnd[tape.row_of_mark[reading.pieces.reductions.mark]] / tape.smss
+    expected: Floats = cwnd[tape.reduction_rows] / tape.smss
     error = reading.off(expected)
     return excused(
         Replay(
@@ -124,8 +125,8 @@ def starting_as_seen(
             continue
         observed = heard.window_before(loss) / reading.smss
         near = FITS_SEGMENTS + FITS_SHARES["slow_start"] * observed
-        for tape, each, phase_ms in hearings(reading, asked, handshake_rtt_ns):
-            cwnd = play(each, reading, tape, initial_window=begins_with, later_ns=phase_ms * 1_000_000)
+        for tape, each, later_ns in hearings(reading, asked, handshake_rtt_ns):
+            cwnd = play(each, reading, tape, initial_window=begins_with, later_ns=later_ns)
             expected = float(cwnd[tape.row_of_mark[heard.before_mark[id(loss)]]]) / reading.smss
             if observed - near <= expected <= observed + 1.0 + near:
                 found.add(each.name)

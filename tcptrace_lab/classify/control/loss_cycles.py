@@ -21,7 +21,7 @@ from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints
 MOST_KINDS = 64
 # A law is told by this many cycles, or those of so many ACKs: everybody is asked time and again, by every reading.
 MOST_CYCLES = 16
-MOST_ACKS = 1 << 14
+MOST_ACKS = 16_384
 
 
 class Cycles(Compared):
@@ -42,11 +42,11 @@ class Cycles(Compared):
         }
         # Where it is not captured when a loss was repaired, that window is not known, nor what it left in mind for the
         # next.
-        for offset in unseen_losses(heard.timeline, events).tolist():
-            ends = [number for number, loss in enumerate(events) if offset < loss.recover]
-            for number in ends[:1]:
-                for beside in (number - 1, number, number + 1):
-                    self.cycles.pop(beside, None)
+        recover = np.maximum.accumulate(np.array([loss.recover for loss in events], dtype=np.int64))
+        next_losses = np.searchsorted(recover, unseen_losses(heard.timeline, events), side="right")
+        for number in next_losses[next_losses < len(events)].tolist():
+            for beside in (number - 1, number, number + 1):
+                self.cycles.pop(beside, None)
         self.cycles = self._first(self.cycles)
         # Of one of these is known what was outstanding; those before it are not replayed.
         self.first_loss_ns = min((before.time_ns for before, _ in self.cycles.values()), default=0)

@@ -14,7 +14,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes
 from tcptrace_lab.reconstruct.away.echoes import Bounds
-from tcptrace_lab.reconstruct.away.self_clocking import Rhythm, first_repairs, met_no_queue
+from tcptrace_lab.reconstruct.away.self_clocking import Rhythm, repairs_that_came
 from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline, parts
@@ -155,9 +155,9 @@ def _share_around(total: Places, part: slice) -> Floats:
 def left_by(timeline: Timeline, left: Sends, seen_at: Ints) -> Ints:
     """When each send had left at the latest: what was asked for again left at once (RFC 5681 section 3.2), if no timer
     can have expired yet, however long a queue held it."""
-    again, asked = first_repairs(timeline, left, np.zeros(len(left.row), dtype=bool))
+    again, asked = repairs_that_came(timeline, left)
     moved_ns = timeline.ack_ns[np.maximum(timeline.last_moved[asked], 0)]
-    soon = (left.row[again] >= 0) & (seen_at[again] - moved_ns < _core.LEAST_RTO_NS)
+    soon = seen_at[again] - moved_ns < _core.LEAST_RTO_NS
     latest = np.full(len(left.row), np.iinfo(np.int64).max)
     latest[again[soon]] = timeline.ack_ns[asked[soon]]
     found: Ints = np.minimum.accumulate(latest[::-1])[::-1]
@@ -165,12 +165,11 @@ def left_by(timeline: Timeline, left: Sends, seen_at: Ints) -> Ints:
 
 
 def by_timer(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, late_ns: Ints) -> Bools:
-    """What comes alone and fills a hole at `snd_una`, so long after any ACK that a timer sent it (RFC 6298): no queue
-    held it either."""
+    """What fills a hole at `snd_una`, so long after any ACK that a timer sent it (RFC 6298), if it met no queue."""
     filled = holes(left)[1]
     is_repair = np.zeros(len(left.row), dtype=bool)
     is_repair[filled[filled < NEVER]] = True
     heard = _core.places(timeline.ack_ns, seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns, or_equal=True) - 1
     una = np.append(timeline.snd_una, timeline.first_offset)[heard]
     is_repair &= (left.offset <= una) & (una < left.end) & (late_ns >= _core.LEAST_RTO_NS)
-    return is_repair & met_no_queue(seen, left, found)
+    return is_repair

@@ -270,7 +270,8 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
     is_first = all_before_acked(timeline, left, release)
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
-    waits |= by_timer(timeline, seen, left, found, seen_at - begins)
+    free = met_no_queue(seen, left, found)
+    waits |= free & by_timer(timeline, seen, left, found, seen_at - begins)
     latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
     times = np.where(waits, np.maximum(begins, latest), begins)
     slack = between_anchors(timeline, left, release, open_bytes, found, marked_ns=seen.beside.marked_ns)
@@ -285,7 +286,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         turn_ns=found.turn_ns,
         slack=slack,
         written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
-        met_no_queue=met_no_queue(seen, left, found),
+        met_no_queue=free,
     )
     return _view(timeline, left, release, np.maximum.accumulate(times), kind)
 

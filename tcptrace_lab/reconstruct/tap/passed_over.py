@@ -36,8 +36,8 @@ def unseen_losses(timeline: Timeline, events: Sequence[Episode]) -> Ints:
     news = np.concatenate(([0], np.cumsum((timeline.sacked > 0) | timeline.is_dupack)))
     # Those that acknowledge all before it, or a part of it.
     at, over = np.searchsorted(una, begins, side="left"), np.searchsorted(una, ends, side="left")
-    is_seen = np.zeros(len(begins), dtype=bool)
-    for event in events:
-        is_seen |= (event.una <= begins) & (begins < event.recover) & event.sure
+    ends_of = sorted((event.una, event.recover) for event in events if event.sure)
+    first, recover = np.array([(-1, -1), *ends_of], dtype=np.int64).T
+    is_seen = np.maximum.accumulate(recover)[np.searchsorted(first, begins, side="right") - 1] > begins
     found: Ints = begins[(news[over] > news[at]) & ~is_seen]
     return found

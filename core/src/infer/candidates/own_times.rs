@@ -20,7 +20,8 @@ pub struct OwnTimes {
     recovery: Option<InRecovery>,
     /// When the first window left.
     begins_ns: i64,
-    /// From when on it is known what was outstanding, in what begins in the middle: its first loss.
+    /// From when on it is known what was outstanding, in what begins in the middle: its first loss. Before that it
+    /// tells no round trip.
     since_ns: Option<i64>,
     smss: f64,
     /// The first round trip, or the least that is remembered: none is shorter, whatever was taken for the time of a
@@ -50,14 +51,6 @@ impl OwnTimes {
             since_ns: None,
             smss,
             least_ns: None,
-        }
-    }
-
-    /// Of a capture that begins in the middle: before the loss at `since_ns` it tells no round trip.
-    pub fn since(self, since_ns: i64) -> Self {
-        Self {
-            since_ns: Some(since_ns),
-            ..self
         }
     }
 
@@ -159,10 +152,9 @@ pub fn play_by_itself(
     since_ns: Option<i64>,
 ) -> Vec<f64> {
     let (mut player, mut rto) = (Player::new(start), smoothed());
-    let own = OwnTimes::new(begins_ns, start.cwnd, start.smss);
-    let mut own = match since_ns {
-        Some(since_ns) => own.since(since_ns),
-        None => own,
+    let mut own = OwnTimes {
+        since_ns,
+        ..OwnTimes::new(begins_ns, start.cwnd, start.smss)
     };
     rows.map(|row| {
         let row = own.heard(row);
@@ -228,7 +220,10 @@ mod tests {
     #[test]
     fn seen_from_a_loss_on_no_round_trip_is_told_before_it_and_none_is_shorter_than_what_is_remembered()
      {
-        let mut own = OwnTimes::new(0, 4.0 * SMSS as f64, SMSS as f64).since(200);
+        let mut own = OwnTimes {
+            since_ns: Some(200),
+            ..OwnTimes::new(0, 4.0 * SMSS as f64, SMSS as f64)
+        };
         assert_eq!(told(&mut own, TapeEvent::Arrival, 0, 0).0, Some(7));
         assert_eq!(told(&mut own, TapeEvent::Ack, 100, 1).0, None);
         own.sends(4.0 * SMSS as f64, 100);
