@@ -491,6 +491,8 @@ class Contest:
         tapes: list[Tape],
         rows: list[list[int]],
         entries: list[tuple[int, CandidateSender, int]],
+        *,
+        by_themselves: tuple[int, int | None] | None = None,
     ) -> Contest: ...
     def advance(self, upto: int | None) -> None:
         """Everyone hears all up to an ACK (None: to the end)."""

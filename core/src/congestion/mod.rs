@@ -158,12 +158,16 @@ pub trait Control: CloneControl + Debug + Send {
             is_cwnd_limited: heard.ack.is_cwnd_limited || state.is_used(heard.ack.flight_size),
             ..heard.ack
         };
+        self.hear_at(state, &ack, heard.opens)
+    }
+    /// The same of an ACK as it is.
+    fn hear_at(&mut self, state: &mut State, ack: &Ack, opens: bool) -> (f64, f64) {
         if let Some(rtt_ns) = ack.rtt_ns {
             self.on_rtt(ack.now_ns, rtt_ns);
         }
-        self.on_arrival(state, &ack);
-        if heard.opens {
-            self.on_ack(state, &ack);
+        self.on_arrival(state, ack);
+        if opens {
+            self.on_ack(state, ack);
         }
         state.cwnd = state.cwnd.max(state.smss);
         (state.cwnd, state.ssthresh)

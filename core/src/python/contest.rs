@@ -11,6 +11,7 @@ use super::candidate::CandidateSender;
 use super::evidence::Evidence;
 use super::tape::Tape;
 use crate::infer::candidates::contest;
+use crate::infer::candidates::own_times::Begins;
 use crate::infer::candidates::tape;
 
 /// Candidates replayed side by side (infer/candidates/contest.rs): each is a tape's number, a sender, and how much later
@@ -25,14 +26,17 @@ struct Contest {
 
 #[pymethods]
 impl Contest {
-    /// `rows`: per tape those of the reductions.
+    /// `rows`: per tape those of the reductions. `by_themselves`: their round trips are those of their own windows, the
+    /// first of which left then; in what begins in the middle, with the time of the first loss.
     #[new]
+    #[pyo3(signature = (evidence, tapes, rows, entries, *, by_themselves = None))]
     fn new(
         py: Python<'_>,
         evidence: Py<Evidence>,
         tapes: Vec<Py<Tape>>,
         rows: Vec<Vec<usize>>,
         entries: Vec<(usize, Py<CandidateSender>, i64)>,
+        by_themselves: Option<(i64, Option<i64>)>,
     ) -> PyResult<Self> {
         let wrong = || PyValueError::new_err("a contest whose columns do not fit each other");
         let known = &evidence.get().inner;
@@ -51,8 +55,12 @@ impl Contest {
             (*tape, entry)
         });
         let entries: Vec<_> = entries.collect();
+        let begins = by_themselves.map(|(begins_ns, since_ns)| Begins {
+            begins_ns,
+            since_ns,
+        });
         let inner = with_tapes(py, &tapes, |tapes| {
-            contest::Contest::new(tapes, rows, entries)
+            contest::Contest::new(tapes, rows, entries, begins)
         })?;
         Ok(Self {
             inner: Mutex::new(inner.ok_or_else(wrong)?),

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use super::arrays::{Column, array};
 use super::candidate::CandidateSender;
 use super::marks::Marks;
-use crate::infer::candidates::own_times;
+use crate::infer::candidates::own_times::{self, Begins};
 use crate::infer::candidates::replay::{self, Unseen};
 use crate::infer::candidates::tape::{self, Mark, heard_columns};
 
@@ -173,9 +173,12 @@ impl Tape {
         let cwnd = self.heard.get().with(py, |heard| {
             py.detach(|| {
                 let rows = self.tape(heard).rows(later_ns).take(count);
-                let begins_ns = begins_ns.saturating_add(later_ns);
-                let since_ns = since_ns.map(|since_ns| since_ns.saturating_add(later_ns));
-                own_times::play_by_itself(control.as_mut(), sender.start, rows, begins_ns, since_ns)
+                let begins = Begins {
+                    begins_ns,
+                    since_ns,
+                };
+                let begins = begins.later(later_ns);
+                own_times::play_by_itself(control.as_mut(), sender.start, rows, begins)
             })
         })?;
         Ok(cwnd.into_pyarray(py))

@@ -18,6 +18,6 @@ pub use detected_by::DetectedBy;
 pub use intervals::Intervals;
 pub use prr::Prr;
 pub use rack::Rack;
-pub use rto::{LEAST_RTO_NS, Rto};
+pub use rto::{LEAST_RTO_NS, Rto, Srtt};
 pub use scoreboard::{BoardCounts, Scoreboard};
 pub use sender::{Arrived, Expired, Options, Outgoing, Recovery, RecoveryPhase, Reduction, Sender};

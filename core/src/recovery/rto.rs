@@ -6,6 +6,29 @@ use crate::threshold::threshold;
 // second), restarts after idling, or probes a closed window (RFC 9293 section 3.8.6.1 begins with the timeout).
 threshold!(pub LEAST_RTO_NS: i64 = 200_000_000, Nanoseconds);
 
+/// The smoothed round trip (RFC 6298 section 2, (2.2) and (2.3) with alpha = 1/8), in nanoseconds; none before the first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Srtt(Option<i64>);
+
+impl Srtt {
+    /// What it is now.
+    pub fn on_sample(&mut self, rtt_ns: i64) -> i64 {
+        let srtt_ns = self
+            .0
+            .map_or(rtt_ns, |srtt_ns| srtt_ns + (rtt_ns - srtt_ns) / 8);
+        self.0 = Some(srtt_ns);
+        srtt_ns
+    }
+
+    /// The same with the round trip of an ACK, if that tells one.
+    pub fn with(&mut self, rtt_ns: Option<i64>) -> Option<i64> {
+        match rtt_ns {
+            Some(rtt_ns) => Some(self.on_sample(rtt_ns)),
+            None => self.0,
+        }
+    }
+}
+
 /// Nanoseconds throughout.
 #[derive(Clone, Debug)]
 pub struct Rto {
@@ -13,7 +36,7 @@ pub struct Rto {
     max_ns: i64,
     /// G, the clock's granularity.
     granularity_ns: i64,
-    srtt_ns: Option<i64>,
+    srtt: Srtt,
     /// K * RTTVAR.
     deviation_ns: i64,
     /// `Some`: as Linux computes it.
@@ -60,7 +83,7 @@ impl Rto {
             min_ns,
             max_ns,
             granularity_ns,
-            srtt_ns: None,
+            srtt: Srtt::default(),
             deviation_ns: 0,
             linux: None,
             rto_ns: initial_ns,
@@ -77,7 +100,7 @@ impl Rto {
 
     /// Section 2 (2.2) and (2.3), with alpha = 1/8 and beta = 1/4, K = 4; section 3: never a sample of a retransmission.
     pub fn on_sample(&mut self, rtt_ns: i64) {
-        let srtt_ns = match (self.srtt_ns, &mut self.linux) {
+        match (self.srtt_ns(), &mut self.linux) {
             (None, linux) => {
                 self.deviation_ns = (rtt_ns / 2).saturating_mul(4);
                 if let Some(linux) = linux {
@@ -85,21 +108,18 @@ impl Rto {
                     self.deviation_ns = self.deviation_ns.max(self.min_ns);
                     linux.most_ns = self.deviation_ns;
                 }
-                rtt_ns
             }
             (Some(srtt_ns), None) => {
                 let rttvar_ns = self.deviation_ns / 4;
                 let rttvar_ns = rttvar_ns + ((srtt_ns - rtt_ns).abs() - rttvar_ns) / 4;
                 self.deviation_ns = rttvar_ns.saturating_mul(4);
-                srtt_ns + (rtt_ns - srtt_ns) / 8
             }
             (Some(srtt_ns), Some(linux)) => {
                 linux.on_sample(rtt_ns - srtt_ns);
                 self.deviation_ns = self.deviation_ns.max(linux.most_ns);
-                srtt_ns + (rtt_ns - srtt_ns) / 8
             }
-        };
-        self.srtt_ns = Some(srtt_ns);
+        }
+        let srtt_ns = self.srtt.on_sample(rtt_ns);
         self.backoff = 0;
         self.set(srtt_ns);
     }
@@ -111,7 +131,7 @@ impl Rto {
         };
         self.deviation_ns -= (self.deviation_ns - linux.most_ns).max(0) / 4;
         (linux.round_ends, linux.most_ns) = (snd_nxt, self.min_ns);
-        if let Some(srtt_ns) = self.srtt_ns {
+        if let Some(srtt_ns) = self.srtt_ns() {
             self.set(srtt_ns);
         }
     }
@@ -124,7 +144,7 @@ impl Rto {
     }
 
     pub fn srtt_ns(&self) -> Option<i64> {
-        self.srtt_ns
+        self.srtt.0
     }
 
     /// How long to wait now.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.evidence import Misfits
 from tcptrace_lab.classify.control.followed import excused
@@ -33,10 +34,10 @@ def nearest(
     """Of each family the nearest; `remembers_ns`: the least round trip from before the capture."""
     best: dict[str, Replay] = {}
     for reading in readings:
-        for tape, each, later_ns in hearings(reading, asked, handshake_rtt_ns, remembers_ns=remembers_ns):
-            played = _replay(each, reading, tape, initial_window=begins_with, later_ns=later_ns)
-            if each.name not in best or rank(played) < rank(best[each.name]):
-                best[each.name] = played
+        for played in _replays(reading, hearings(reading, asked, handshake_rtt_ns, remembers_ns), begins_with):
+            name = played.candidate.name
+            if name not in best or rank(played) < rank(best[name]):
+                best[name] = played
     return best
 
 
@@ -69,7 +70,7 @@ def nearest_behind_pasts(readings: Sequence[Cycles], asked: Sequence[Candidate],
 
 
 def hearings(
-    reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None, *, remembers_ns: int | None = None
+    reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None, remembers_ns: int | None = None
 ) -> Iterator[tuple[Tape, Candidate, int]]:
     """Every tape of a reading with everyone who hears it as no other, and by how much later its clock's tick
     may begin."""
@@ -83,12 +84,9 @@ def hearings(
 
 
 def play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Floats:
-    timeline = reading.heard.timeline
+    """Its window in bytes after each row, up to the last that is judged."""
     sender = candidate.sender(initial_window=initial_window, smss=tape.smss)
-    zero_ns = clock_zero_ns(timeline)
-    # What was outstanding when a capture began in the middle is first known at a loss.
-    since_ns = None if timeline.has_start else reading.first_loss_ns - zero_ns
-    begins_ns = int(timeline.send_ns[0]) - zero_ns
+    begins_ns, since_ns = _begins(reading)
     # What comes behind the last loss that is judged nobody asks for.
     count = max(tape.reduction_rows, default=-1) + 1
     found: Floats = tape.core.play_by_itself(
@@ -97,20 +95,46 @@ def play(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: i
     return found
 
 
-def _replay(candidate: Candidate, reading: Cycles, tape: Tape, *, initial_window: int, later_ns: int) -> Replay:
-    cwnd = play(candidate, reading, tape, initial_window=initial_window, later_ns=later_ns)
-    expected: Floats = cwnd[tape.reduction_rows] / tape.smss
-    error = reading.off(expected)
-    return excused(
-        Replay(
-            candidate=candidate,
-            tape=tape,
-            initial_window=initial_window,
-            later_ns=later_ns,
-            misfits=Misfits(error=error, expected=expected),
-            sizes=np.abs(error) / open_of(tape),
-        )
+def _begins(reading: Cycles) -> tuple[int, int | None]:
+    """When the first window left, on a control's clock; and of what begins in the middle the time of its first loss:
+    what was outstanding is first known there."""
+    timeline = reading.heard.timeline
+    zero_ns = clock_zero_ns(timeline)
+    since_ns = None if timeline.has_start else reading.first_loss_ns - zero_ns
+    return int(timeline.send_ns[0]) - zero_ns, since_ns
+
+
+def _replays(reading: Cycles, asked: Iterable[tuple[Tape, Candidate, int]], initial_window: int) -> Iterator[Replay]:
+    """Everyone of one reading, side by side."""
+    entries = [*asked]
+    tapes = list({id(tape): tape for tape, _, _ in entries}.values())
+    number = {id(tape): place for place, tape in enumerate(tapes)}
+    pieces = reading.pieces
+    contest = _core.Contest(
+        pieces.core,
+        [tape.core for tape in tapes],
+        [tape.reduction_rows for tape in tapes],
+        [
+            (number[id(tape)], each.sender(initial_window=initial_window, smss=tape.smss), later_ns)
+            for tape, each, later_ns in entries
+        ],
+        by_themselves=_begins(reading),
     )
+    # The last mark that is judged stands before this ACK, if there is one.
+    behind = int(reading.heard.mark_acks[pieces.reductions.mark].max(initial=-1)) + 1
+    contest.advance(behind if behind < len(reading.heard.timeline.ack_ns) else None)
+    for (tape, each, later_ns), (_, _, expected) in zip(entries, contest.judged(), strict=True):
+        error = reading.off(expected)
+        yield excused(
+            Replay(
+                candidate=each,
+                tape=tape,
+                initial_window=initial_window,
+                later_ns=later_ns,
+                misfits=Misfits(error=error, expected=expected),
+                sizes=np.abs(error) / open_of(tape),
+            )
+        )
 
 
 def starting_as_seen(

@@ -2,10 +2,9 @@
 
 use super::evidence::Evidence;
 use super::heard::TapeRow;
-use super::replay::smoothed;
 use super::tape::{Cursor, Tape};
 use crate::congestion;
-use crate::recovery::Rto;
+use crate::recovery::Srtt;
 
 /// Rows read at once: they stay in the nearest cache while one candidate after the other hears them.
 pub(super) const ROWS: usize = 64;
@@ -14,7 +13,7 @@ pub(super) const ROWS: usize = 64;
 #[derive(Clone)]
 pub(super) struct Place {
     cursor: Cursor,
-    rto: Rto,
+    srtt: Srtt,
     row: usize,
     /// The next of the pieces' ACKs, and the next of the reductions.
     at: usize,
@@ -25,7 +24,7 @@ impl Place {
     pub(super) fn begin(tape: &Tape<'_>) -> Self {
         Self {
             cursor: tape.begin(),
-            rto: smoothed(),
+            srtt: Srtt::default(),
             row: 0,
             at: 0,
             reduction: 0,
@@ -69,7 +68,7 @@ impl Block {
             let ack = place.cursor.ack;
             // A control is started by the first row.
             let alone = if place.row > 0 {
-                tape.take_alone(&mut place.cursor, &mut place.rto)
+                tape.take_alone(&mut place.cursor, &mut place.srtt)
             } else {
                 None
             };
@@ -78,10 +77,7 @@ impl Block {
                 run += 1;
             } else {
                 let row = tape.take(&mut place.cursor);
-                if let Some(rtt_ns) = row.rtt_ns {
-                    place.rto.on_sample(rtt_ns);
-                }
-                let other = Some((row, place.rto.srtt_ns()));
+                let other = Some((row, place.srtt.with(row.rtt_ns)));
                 self.runs.push((std::mem::take(&mut run), other));
             }
             let is_ack = place.cursor.ack > ack;

@@ -10,9 +10,11 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::block::{Block, Place, ROWS};
 use super::evidence::{Evidence, Piece};
+use super::heard::TapeRow;
+use super::own_times::{Begins, ByItself};
 use super::replay::Player;
 use super::tape::Tape;
-use crate::congestion::{Control, State};
+use crate::congestion::{Control, Heard, State};
 
 /// Candidates whose windows after those rows stay there too.
 const TOGETHER: usize = 16;
@@ -58,6 +60,8 @@ struct Contestant {
     number: usize,
     control: Box<dyn Control>,
     player: Player,
+    /// Whose round trips are its own window's.
+    by_itself: Option<ByItself>,
     later_ns: i64,
     smss: f64,
     piece: usize,
@@ -78,11 +82,13 @@ pub struct Judged<'a> {
 }
 
 impl Contest {
-    /// `rows`: per tape the row of each reduction. Entries are numbered as they come; each names its tape.
+    /// `rows`: per tape the row of each reduction. Entries are numbered as they come; each names its tape. `by_themselves`:
+    /// where they begin, if their round trips are those of their own windows.
     pub fn new(
         tapes: &[Tape<'_>],
         rows: Vec<Vec<usize>>,
         entries: impl IntoIterator<Item = (usize, Entry)>,
+        by_themselves: Option<Begins>,
     ) -> Option<Self> {
         let each = tapes.iter().zip(rows).map(|(tape, rows)| {
             let mut reductions: Vec<_> = rows.into_iter().zip(0..).collect();
@@ -99,6 +105,8 @@ impl Contest {
                 number,
                 smss: entry.start.smss,
                 player: Player::new(entry.start),
+                by_itself: by_themselves
+                    .map(|begins| ByItself::new(begins.later(entry.later_ns), entry.start)),
                 control: entry.control,
                 later_ns: entry.later_ns,
                 piece: 0,
@@ -186,23 +194,36 @@ fn hear_together(together: &mut [Contestant], block: &Block, windows: &mut Windo
     for (run, row) in &block.runs {
         for row in alone.by_ref().take(*run) {
             for (each, own) in together.iter_mut().zip(&mut *windows) {
-                own[at] = each
-                    .player
-                    .hear_alone(each.control.as_mut(), row, each.later_ns);
+                own[at] = each.hear_alone(row);
             }
             at += 1;
         }
         let Some((row, srtt_ns)) = row else { continue };
         for (each, own) in together.iter_mut().zip(&mut *windows) {
-            own[at] = each
-                .player
-                .hear(each.control.as_mut(), &row.later(each.later_ns), *srtt_ns);
+            own[at] = each.hear(&row.later(each.later_ns), *srtt_ns);
         }
         at += 1;
     }
 }
 
 impl Contestant {
+    fn hear_alone(&mut self, row: &Heard) -> (f64, f64) {
+        let (player, control) = (&mut self.player, self.control.as_mut());
+        match &mut self.by_itself {
+            None => player.hear_alone(control, row, self.later_ns),
+            Some(by_itself) => by_itself.hear_alone(player, control, row, self.later_ns),
+        }
+    }
+
+    /// `row` is as much later as its clock is.
+    fn hear(&mut self, row: &TapeRow, srtt_ns: Option<i64>) -> (f64, f64) {
+        let (player, control) = (&mut self.player, self.control.as_mut());
+        match &mut self.by_itself {
+            None => player.hear(control, row, srtt_ns),
+            Some(by_itself) => by_itself.hear(player, control, row),
+        }
+    }
+
     /// `differences`: room for the flight less the window at each ACK, used again and again.
     fn judge(
         &mut self,
@@ -256,9 +277,10 @@ impl Contestant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{Pair, Reno, Standard};
+    use crate::congestion::{Kernel, Pair, Reno, Standard, Vegas};
     use crate::infer::candidates::evidence::{Pieces, Reduction};
     use crate::infer::candidates::heard::{Room, TapeEvent};
+    use crate::infer::candidates::own_times::play_by_itself;
     use crate::infer::candidates::tape::{Heard, Mark};
 
     const SMSS: f64 = 1000.0;
@@ -374,7 +396,7 @@ mod tests {
         let (tapes, evidence) = ([tape(&first), tape(&second)], evidence(&columns));
         let rows = vec![vec![200, 501], vec![250, 551]];
         let entries = (0..40).map(|number| (number % 2, entry(number % 4 < 2)));
-        let mut contest = Contest::new(&tapes, rows, entries).expect("tapes that are there");
+        let mut contest = Contest::new(&tapes, rows, entries, None).expect("tapes that are there");
         for &upto in stages {
             contest.advance(&tapes, &evidence, Some(upto));
         }
@@ -403,5 +425,56 @@ mod tests {
         assert_eq!(errors(&[128], &[3, 17, 38]), few);
         // One tape's loss comes later than the other's.
         assert_ne!(at_once[0], (0, at_once[1].1.clone()));
+    }
+
+    #[test]
+    fn side_by_side_each_goes_by_itself_as_alone() {
+        let (columns, marks, later_ns) = (columns(), [loss(199), loss(499)], 7_000_000);
+        let evidence = evidence(&columns);
+        let tape = Tape {
+            heard: columns.heard(),
+            before: &[],
+            marks: &marks,
+            chosen: &[0, 1],
+            opens: false,
+        };
+        let begins = Begins {
+            begins_ns: 500_000,
+            since_ns: None,
+        };
+        let rows = vec![200, 501];
+        let by_delay = || Entry {
+            control: Box::new(Pair {
+                slow_start: Standard {
+                    byte_counting: false,
+                },
+                window: Vegas::new(Kernel::V6),
+            }),
+            later_ns,
+            ..entry(false)
+        };
+        let mut heard = [None, Some(begins)].map(|begins| {
+            let entries = [(0, by_delay()), (0, entry(true)), (0, by_delay())];
+            Contest::new(&[tape], vec![rows.clone()], entries, begins)
+                .expect("a tape that is there")
+        });
+        for contest in &mut heard {
+            contest.advance(&[tape], &evidence, None);
+        }
+        let [as_seen, by_themselves] = heard.each_ref().map(Contest::judged);
+        assert_ne!(as_seen[0].expected, by_themselves[0].expected);
+        for each in [&by_themselves[0], &by_themselves[2]] {
+            let Entry {
+                mut control, start, ..
+            } = by_delay();
+            let alone = play_by_itself(
+                control.as_mut(),
+                start,
+                tape.rows(later_ns),
+                begins.later(later_ns),
+            );
+            let windows = [2, 6].map(|place| each.expected[place] * SMSS);
+            assert_eq!(windows, [200, 501].map(|row: usize| alone[row]));
+        }
     }
 }

@@ -7,22 +7,39 @@
 use std::collections::VecDeque;
 
 use super::heard::{TapeEvent, TapeRow};
-use super::replay::{Player, smoothed};
-use crate::congestion::{Control, State};
-use crate::recovery::DUP_THRESH;
+use super::replay::Player;
+use crate::congestion::{Ack, Control, Heard, State};
+use crate::recovery::{DUP_THRESH, Srtt};
+
+/// Where a sender that goes by itself begins, on its control's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Begins {
+    /// When the first window left.
+    pub begins_ns: i64,
+    /// From when on it is known what was outstanding, in what begins in the middle: its first loss. Before that it
+    /// tells no round trip.
+    pub since_ns: Option<i64>,
+}
+
+impl Begins {
+    pub fn later(self, later_ns: i64) -> Self {
+        Self {
+            begins_ns: self.begins_ns.saturating_add(later_ns),
+            since_ns: self
+                .since_ns
+                .map(|since_ns| since_ns.saturating_add(later_ns)),
+        }
+    }
+}
 
 /// What has left and is not acknowledged yet, and when.
 #[derive(Debug)]
-pub struct OwnTimes {
+struct OwnTimes {
     /// The byte behind the last one that left, and the time.
     left: VecDeque<(u64, i64)>,
     una: u64,
     recovery: Option<InRecovery>,
-    /// When the first window left.
-    begins_ns: i64,
-    /// From when on it is known what was outstanding, in what begins in the middle: its first loss. Before that it
-    /// tells no round trip.
-    since_ns: Option<i64>,
+    begins: Begins,
     smss: f64,
     /// The first round trip, or the least that is remembered: none is shorter, whatever was taken for the time of a
     /// segment.
@@ -40,46 +57,48 @@ struct InRecovery {
 }
 
 impl OwnTimes {
-    /// `begins_ns`: when a first window of `cwnd` bytes left.
-    pub fn new(begins_ns: i64, cwnd: f64, smss: f64) -> Self {
+    /// `cwnd`: bytes of the first window.
+    fn new(begins: Begins, cwnd: f64, smss: f64) -> Self {
         let una = 1;
         Self {
-            left: VecDeque::from([((cwnd as u64).saturating_add(una), begins_ns)]),
+            left: VecDeque::from([((cwnd as u64).saturating_add(una), begins.begins_ns)]),
             una,
             recovery: None,
-            begins_ns,
-            since_ns: None,
+            begins,
             smss,
             least_ns: None,
         }
     }
 
-    /// The row with what it told this sender; a loss is heard of where the capture shows what was outstanding.
-    pub fn heard(&mut self, row: TapeRow) -> TapeRow {
-        if row.now_ns <= self.begins_ns {
+    /// What an event tells this sender; a loss is heard of where the capture shows what was outstanding.
+    #[inline]
+    fn heard(&mut self, event: TapeEvent, ack: &mut Ack) {
+        let Begins {
+            begins_ns,
+            since_ns,
+        } = self.begins;
+        if ack.now_ns <= begins_ns {
             // Of a handshake, or from before the capture: then the least is among them.
-            if self.since_ns.is_some() {
-                self.least_ns = self.least_ns.into_iter().chain(row.rtt_ns).min();
+            if since_ns.is_some() {
+                self.least_ns = self.least_ns.into_iter().chain(ack.rtt_ns).min();
             }
-            return row;
+            return;
         }
-        if self.since_ns.is_some_and(|since_ns| row.now_ns < since_ns) {
-            return TapeRow {
-                rtt_ns: None,
-                ..row
-            };
+        if since_ns.is_some_and(|since_ns| ack.now_ns < since_ns) {
+            ack.rtt_ns = None;
+            return;
         }
         let before = self.una;
-        self.una = row.snd_una.max(before);
+        self.una = ack.snd_una.max(before);
         while self.left.front().is_some_and(|&(top, _)| top < self.una) {
             self.left.pop_front();
         }
-        match row.event {
+        match event {
             TapeEvent::Loss => {
-                self.left.retain(|&(top, _)| top <= row.snd_nxt);
+                self.left.retain(|&(top, _)| top <= ack.snd_nxt);
                 self.recovery = Some(InRecovery {
-                    top: row.snd_nxt,
-                    flight_size: row.snd_nxt.saturating_sub(row.snd_una) as f64,
+                    top: ack.snd_nxt,
+                    flight_size: ack.snd_nxt.saturating_sub(ack.snd_una) as f64,
                     arrived: f64::from(DUP_THRESH) * self.smss,
                     has_more_holes: false,
                 });
@@ -89,37 +108,34 @@ impl OwnTimes {
             }
             TapeEvent::Arrival => {
                 if let Some(recovery) = &mut self.recovery {
-                    recovery.arrived += row.newly_sacked.max(self.smss);
+                    recovery.arrived += ack.newly_sacked.max(self.smss);
                     recovery.has_more_holes |= self.una > before;
                 }
             }
             _ => {}
         }
         if self.recovery.is_some() {
-            self.leaves(row.snd_nxt, row.now_ns);
+            self.leaves(ack.snd_nxt, ack.now_ns);
         }
-        if !row.event.is_arrival() {
-            return row;
+        if !event.is_arrival() {
+            return;
         }
         let answered = self
             .left
             .front()
-            .filter(|_| row.event == TapeEvent::Ack && self.una > before);
-        let rtt_ns = answered.map(|&(_, left_ns)| row.now_ns - left_ns);
-        if self.since_ns.is_none() {
+            .filter(|_| event == TapeEvent::Ack && self.una > before);
+        let rtt_ns = answered.map(|&(_, left_ns)| ack.now_ns - left_ns);
+        if since_ns.is_none() {
             self.least_ns = self.least_ns.or(rtt_ns);
         }
         let top = self.top();
-        TapeRow {
-            rtt_ns: rtt_ns.max(self.least_ns.filter(|_| rtt_ns.is_some())),
-            flight_size: top.saturating_sub(before) as f64,
-            snd_nxt: top.max(row.snd_una),
-            ..row
-        }
+        ack.rtt_ns = rtt_ns.max(self.least_ns.filter(|_| rtt_ns.is_some()));
+        ack.flight_size = top.saturating_sub(before) as f64;
+        ack.snd_nxt = top.max(ack.snd_una);
     }
 
     /// Behind it, what the window lets leave.
-    pub fn sends(&mut self, cwnd: f64, now_ns: i64) {
+    fn sends(&mut self, cwnd: f64, now_ns: i64) {
         let top = match &self.recovery {
             None => self.una.saturating_add(cwnd as u64),
             Some(loss) if loss.has_more_holes => return,
@@ -142,30 +158,77 @@ impl OwnTimes {
     }
 }
 
-/// The window after each row of a sender whose round trips are those of its own window, the first of which left at
-/// `begins_ns`; `since_ns`: of one that is seen from a loss on, when that was.
+/// A sender whose round trips are those of its own window.
+#[derive(Debug)]
+pub struct ByItself {
+    own: OwnTimes,
+    srtt: Srtt,
+}
+
+impl ByItself {
+    /// `start`: its first window.
+    pub fn new(begins: Begins, start: State) -> Self {
+        Self {
+            own: OwnTimes::new(begins, start.cwnd, start.smss),
+            srtt: Srtt::default(),
+        }
+    }
+
+    /// As `Player::hear`.
+    pub fn hear(
+        &mut self,
+        player: &mut Player,
+        control: &mut dyn Control,
+        row: &TapeRow,
+    ) -> (f64, f64) {
+        let mut ack = row.ack(None);
+        self.own.heard(row.event, &mut ack);
+        let row = TapeRow {
+            rtt_ns: ack.rtt_ns,
+            flight_size: ack.flight_size,
+            snd_nxt: ack.snd_nxt,
+            ..*row
+        };
+        let own = player.hear(control, &row, self.srtt.with(row.rtt_ns));
+        self.own.sends(player.state.cwnd, row.now_ns);
+        own
+    }
+
+    /// As `Player::hear_alone`.
+    pub fn hear_alone(
+        &mut self,
+        player: &mut Player,
+        control: &mut dyn Control,
+        heard: &Heard,
+        later_ns: i64,
+    ) -> (f64, f64) {
+        let event = if heard.opens {
+            TapeEvent::Ack
+        } else {
+            TapeEvent::Arrival
+        };
+        // In place: each copy would wait for what was just written.
+        let mut ack = heard.ack;
+        ack.now_ns = ack.now_ns.saturating_add(later_ns);
+        self.own.heard(event, &mut ack);
+        ack.srtt_ns = self.srtt.with(ack.rtt_ns);
+        let own = player.hear_at(control, &mut ack, heard.opens);
+        self.own.sends(player.state.cwnd, ack.now_ns);
+        own
+    }
+}
+
+/// The window after each row of such a sender.
 pub fn play_by_itself(
     control: &mut dyn Control,
     start: State,
     rows: impl Iterator<Item = TapeRow>,
-    begins_ns: i64,
-    since_ns: Option<i64>,
+    begins: Begins,
 ) -> Vec<f64> {
-    let (mut player, mut rto) = (Player::new(start), smoothed());
-    let mut own = OwnTimes {
-        since_ns,
-        ..OwnTimes::new(begins_ns, start.cwnd, start.smss)
-    };
-    rows.map(|row| {
-        let row = own.heard(row);
-        if let Some(rtt_ns) = row.rtt_ns {
-            rto.on_sample(rtt_ns);
-        }
-        let (cwnd, _) = player.hear(control, &row, rto.srtt_ns());
-        own.sends(player.state.cwnd, row.now_ns);
-        cwnd
-    })
-    .collect()
+    let mut player = Player::new(start);
+    let mut by_itself = ByItself::new(begins, start);
+    rows.map(|row| by_itself.hear(&mut player, control, &row).0)
+        .collect()
 }
 
 #[cfg(test)]
@@ -194,13 +257,22 @@ mod tests {
     }
 
     fn told(own: &mut OwnTimes, event: TapeEvent, now_ns: i64, una: u64) -> (Option<i64>, f64) {
-        let heard = own.heard(row(event, now_ns, una, 0));
-        (heard.rtt_ns, heard.flight_size)
+        let mut ack = row(event, now_ns, una, 0).ack(None);
+        own.heard(event, &mut ack);
+        (ack.rtt_ns, ack.flight_size)
+    }
+
+    fn begin(begins_ns: i64, since_ns: Option<i64>, cwnd: u64) -> OwnTimes {
+        let begins = Begins {
+            begins_ns,
+            since_ns,
+        };
+        OwnTimes::new(begins, (cwnd * SMSS) as f64, SMSS as f64)
     }
 
     #[test]
     fn a_round_trip_begins_when_the_window_let_the_segment_leave() {
-        let mut own = OwnTimes::new(0, 2.0 * SMSS as f64, SMSS as f64);
+        let mut own = begin(0, None, 2);
         assert_eq!(told(&mut own, TapeEvent::Ack, 100, 1), (Some(100), 2000.0));
         // Two more leave: a window of three behind one.
         own.sends(3.0 * SMSS as f64, 100);
@@ -211,7 +283,7 @@ mod tests {
 
     #[test]
     fn no_round_trip_is_shorter_than_the_first() {
-        let mut own = OwnTimes::new(0, 1.0 * SMSS as f64, SMSS as f64);
+        let mut own = begin(0, None, 1);
         told(&mut own, TapeEvent::Ack, 100, 1);
         own.sends(1.0 * SMSS as f64, 100);
         assert_eq!(told(&mut own, TapeEvent::Ack, 120, 2).0, Some(100));
@@ -220,14 +292,14 @@ mod tests {
     #[test]
     fn seen_from_a_loss_on_no_round_trip_is_told_before_it_and_none_is_shorter_than_what_is_remembered()
      {
-        let mut own = OwnTimes {
-            since_ns: Some(200),
-            ..OwnTimes::new(0, 4.0 * SMSS as f64, SMSS as f64)
-        };
+        let mut own = begin(0, Some(200), 4);
         assert_eq!(told(&mut own, TapeEvent::Arrival, 0, 0).0, Some(7));
         assert_eq!(told(&mut own, TapeEvent::Ack, 100, 1).0, None);
         own.sends(4.0 * SMSS as f64, 100);
-        own.heard(row(TapeEvent::Loss, 200, 1, 9));
+        own.heard(
+            TapeEvent::Loss,
+            &mut row(TapeEvent::Loss, 200, 1, 9).ack(None),
+        );
         told(&mut own, TapeEvent::Recovered, 300, 9);
         own.sends(4.0 * SMSS as f64, 300);
         assert_eq!(told(&mut own, TapeEvent::Ack, 360, 12).0, Some(60));
@@ -237,11 +309,14 @@ mod tests {
 
     #[test]
     fn within_a_recovery_arrivals_make_room_and_tell_no_round_trip_until_it_is_over() {
-        let mut own = OwnTimes::new(0, 4.0 * SMSS as f64, SMSS as f64);
+        let mut own = begin(0, None, 4);
         told(&mut own, TapeEvent::Ack, 100, 1);
         // The candidate's own 20 segments were never sent.
         own.sends(20.0 * SMSS as f64, 100);
-        own.heard(row(TapeEvent::Loss, 200, 1, 9));
+        own.heard(
+            TapeEvent::Loss,
+            &mut row(TapeEvent::Loss, 200, 1, 9).ack(None),
+        );
         let half = 4.0 * SMSS as f64;
         own.sends(half, 200);
         // Of eight outstanding four have arrived, then five: of four that may be, one leaves.
@@ -262,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_handshakes_round_trip_is_told_as_it_is() {
-        let mut own = OwnTimes::new(50, 4.0 * SMSS as f64, SMSS as f64);
+        let mut own = begin(50, None, 4);
         assert_eq!(told(&mut own, TapeEvent::Arrival, 50, 0).0, Some(7));
         assert_eq!(told(&mut own, TapeEvent::Ack, 150, 1).0, Some(100));
     }

@@ -7,7 +7,7 @@
 
 use super::heard::{TapeEvent, TapeRow};
 use crate::congestion::{Ack, Control, Heard, Loss, State};
-use crate::recovery::Rto;
+use crate::recovery::Srtt;
 
 /// What a sender that its window did not hold back is taken to have had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,16 +90,13 @@ fn play_each(
     unseen: Unseen,
     mut each: impl FnMut(&dyn Control, (f64, f64)),
 ) {
-    let (mut player, mut rto) = (Player::new(start), smoothed());
+    let (mut player, mut srtt) = (Player::new(start), Srtt::default());
     for row in rows {
         let row = match unseen {
             Unseen::AsSeen => row,
             Unseen::AtMost => row.at_most(&player.state),
         };
-        if let Some(rtt_ns) = row.rtt_ns {
-            rto.on_sample(rtt_ns);
-        }
-        let own = player.hear(control, &row, rto.srtt_ns());
+        let own = player.hear(control, &row, srtt.with(row.rtt_ns));
         each(control, own);
     }
 }
@@ -116,11 +113,6 @@ impl Played {
         self.cwnd.push(cwnd);
         self.ssthresh.push(ssthresh);
     }
-}
-
-/// A sender's smoothed round trip; no timer runs here.
-pub fn smoothed() -> Rto {
-    Rto::new(1_000_000_000, 1, i64::MAX, 1, false)
 }
 
 /// A sender that hears a tape, beside its control.
@@ -151,6 +143,12 @@ impl Player {
         later_ns: i64,
     ) -> (f64, f64) {
         control.hear(&mut self.state, heard, later_ns)
+    }
+
+    /// The same of one as it is told to it.
+    pub fn hear_at(&mut self, control: &mut dyn Control, ack: &mut Ack, opens: bool) -> (f64, f64) {
+        ack.is_cwnd_limited |= self.state.is_used(ack.flight_size);
+        control.hear_at(&mut self.state, ack, opens)
     }
 
     /// The window and the threshold after a row, as the control has them; then what was observed is taken over.

@@ -3,7 +3,7 @@
 use super::heard::{Room, TapeEvent, TapeRow};
 use crate::congestion::{self, Ack};
 use crate::infer::sender::trace::beyond;
-use crate::recovery::Rto;
+use crate::recovery::Srtt;
 
 /// The columns of `Heard`, an entry per ACK, for whoever needs one of each.
 macro_rules! heard_columns {
@@ -194,9 +194,9 @@ impl<'a> Tape<'a> {
         row
     }
 
-    /// The next row where it is an ACK that tells nothing else, as most are; `rto` smooths its round trip. None: the next
+    /// The next row where it is an ACK that tells nothing else, as most are; `srtt` smooths its round trip. None: the next
     /// row is another, and is not taken.
-    pub fn take_alone(&self, cursor: &mut Cursor, rto: &mut Rto) -> Option<congestion::Heard> {
+    pub fn take_alone(&self, cursor: &mut Cursor, srtt: &mut Srtt) -> Option<congestion::Heard> {
         let (heard, ack) = (&self.heard, cursor.ack);
         let opens = match TapeEvent::ALL[usize::from(*heard.event.get(ack)?)] {
             TapeEvent::Ack => true,
@@ -210,15 +210,12 @@ impl<'a> Tape<'a> {
         cursor.ack += 1;
         let (una, nxt) = (number(heard.una[ack]), number(heard.nxt(ack)));
         let rtt_ns = cursor.pass(heard, heard.now_ns[ack], (una, nxt), heard.rtt(ack));
-        if let Some(rtt_ns) = rtt_ns {
-            rto.on_sample(rtt_ns);
-        }
         let ack = Ack {
             now_ns: cursor.now_ns,
             newly_acked: heard.grown_by(ack, self.opens) as f64,
             newly_sacked: heard.newly_sacked(ack) as f64,
             rtt_ns,
-            srtt_ns: rto.srtt_ns(),
+            srtt_ns: srtt.with(rtt_ns),
             flight_size: heard.outstanding_before(ack) as f64,
             snd_una: cursor.una,
             snd_nxt: cursor.nxt,
