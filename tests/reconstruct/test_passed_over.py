@@ -46,6 +46,29 @@ def test_missed_is_what_was_acknowledged_and_never_came(put_back: tuple[int, ...
     assert (begins.tolist(), ends.tolist()) == ([30, 70], [40, 80])
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 64])
+def test_what_goes_back_fills_what_was_missed_in_any_order(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcptrace_lab.reconstruct.timeline.AT_ONCE", at_once)
+    drawn = np.random.default_rng(7)
+    for _ in range(200):
+        offset = np.sort(drawn.integers(0, 40, 20)) + drawn.integers(-6, 1, 20) * (drawn.random(20) < 0.3)
+        end = np.maximum(offset, 0) + drawn.integers(1, 4, 20)
+        fate = np.where(drawn.random(20) < 0.2, np.uint8(LOST), np.uint8(ARRIVED))
+        timeline: Any = SimpleNamespace(
+            fate=fate,
+            send_ns=end,
+            send_offset=np.maximum(offset, 0),
+            send_end=end,
+            first_offset=0,
+            snd_una=np.array([44]),
+        )
+        begins, ends = missed(timeline)
+        left_out = {byte for begin, behind in zip(begins, ends, strict=True) for byte in range(begin, behind)}
+        rows = zip(timeline.send_offset, end, fate, strict=True)
+        came = {byte for first, behind, is_lost in rows if is_lost != LOST for byte in range(first, behind)}
+        assert left_out == set(range(44)) - came
+
+
 def test_what_lies_behind_all_that_was_captured_was_missed_too() -> None:
     begins, ends = missed(timeline([*IN_ORDER, (130, 0, False)]))
     assert (begins.tolist()[-1], ends.tolist()[-1]) == (100, 130)

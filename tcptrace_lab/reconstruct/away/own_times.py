@@ -167,9 +167,11 @@ def left_by(timeline: Timeline, left: Sends, seen_at: Ints) -> Ints:
 def by_timer(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, late_ns: Ints) -> Bools:
     """What fills a hole at `snd_una`, so long after any ACK that a timer sent it (RFC 6298), if it met no queue."""
     filled = holes(left)[1]
-    is_repair = np.zeros(len(left.row), dtype=bool)
-    is_repair[filled[filled < NEVER]] = True
-    heard = _core.places(timeline.ack_ns, seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns, or_equal=True) - 1
+    places = np.unique(filled[filled < NEVER])
+    heard_ns = seen.time_ns[np.maximum(left.row[places], 0)] - found.turn_ns
+    heard = np.searchsorted(timeline.ack_ns, heard_ns, side="right") - 1
     una = np.append(timeline.snd_una, timeline.first_offset)[heard]
-    is_repair &= (left.offset <= una) & (una < left.end) & (late_ns >= _core.LEAST_RTO_NS)
+    is_timed = (left.offset[places] <= una) & (una < left.end[places]) & (late_ns[places] >= _core.LEAST_RTO_NS)
+    is_repair = np.zeros(len(left.row), dtype=bool)
+    is_repair[places[is_timed]] = True
     return is_repair

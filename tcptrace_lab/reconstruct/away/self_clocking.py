@@ -26,7 +26,7 @@ from tcptrace_lab.reconstruct.given import (
     PAUSE_SHARE,
 )
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Places, Timeline, rows_from
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Places, Timeline, parts, rows_from
 
 # Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
 IDLE_FACTOR = 1.5
@@ -223,11 +223,11 @@ def is_behind_bottleneck(timeline: Timeline, hint_ns: int | None) -> bool:
 
 def released_between(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> Bounds:
     """For each send the ACKs between which its own lies: exact at the anchors, in order between them."""
-    row = np.maximum(left.row, 0)
-    is_seen = ~left.is_put_back
-    at = np.where(is_seen, seen.time_ns[row], 0) + found.near_ns
-    latest = np.searchsorted(timeline.ack_ns, at - found.least_ns, side="right").astype(np.int32) - 1
-    high = np.where(is_seen, latest, -1)
+    at = seen.time_ns[np.maximum(left.row, 0)]
+    at += found.near_ns - found.least_ns
+    latest = _core.places(timeline.ack_ns, at, or_equal=True) - 1
+    del at
+    high = np.where(left.is_put_back, np.int32(-1), latest)
     sends, acks = _anchors(timeline, seen, left, found, latest)
     low = np.full(len(left.row), -1, dtype=np.int32)
     low[sends] = acks
@@ -286,6 +286,8 @@ def _reduced(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm) -> 
     which, first = np.unique(which, return_index=True)
     rows = np.searchsorted(seen.time_ns, reduced_ns[first[which >= 0]])
     which, rows = which[which >= 0][rows < len(seen.time_ns)], rows[rows < len(seen.time_ns)]
+    if not len(rows):
+        return rows, which
     arrived = np.flatnonzero(~left.is_put_back)
     return arrived[np.argsort(left.row[arrived])][rows], np.searchsorted(timeline.ack_ns, marked_ns[which])
 
@@ -311,9 +313,13 @@ def _tells_apart(timeline: Timeline, heard: Ints, near: int) -> Bools:
 def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     """Arrivals further from the one before than the bottleneck puts them, with nothing lost between."""
     free = np.zeros(len(left.row), dtype=bool)
-    pair = np.flatnonzero((left.row[1:] >= 0) & (left.row[:-1] >= 0))
-    gaps = seen.time_ns[left.row[pair + 1]] - seen.time_ns[left.row[pair]]
-    free[pair + 1] = gaps > IDLE_FACTOR * found.spacing_ns
+    for part in parts(len(free)):
+        # Each with the one before.
+        row = left.row[max(part.start - 1, 0) : part.stop]
+        gaps = np.diff(seen.time_ns[np.maximum(row, 0)])
+        free[part.stop - len(gaps) : part.stop] = (
+            (row[1:] >= 0) & (row[:-1] >= 0) & (gaps > IDLE_FACTOR * found.spacing_ns)
+        )
     return free
 
 
@@ -326,7 +332,12 @@ def repairs_that_came(timeline: Timeline, left: Sends) -> tuple[Ints, Ints]:
 
 def all_before_acked(timeline: Timeline, left: Sends, acks: Places) -> Bools:
     """Whether all that had been sent before each was acknowledged by then: `acks`, the last ACK heard (-1: none)."""
-    found: Bools = reached(left.offset, left.end) <= np.append(timeline.snd_una, timeline.first_offset)[acks]
+    una = np.append(timeline.snd_una, timeline.first_offset)
+    found, top = np.empty(len(acks), dtype=bool), left.offset[:1]
+    for part in parts(len(acks)):
+        before = np.maximum.accumulate(np.append(top, left.end[part]))
+        found[part] = before[:-1] <= una[acks[part]]
+        top = before[-1:]
     return found
 
 
@@ -361,34 +372,64 @@ def between_anchors(
     mark asks for (`marked_ns`), anything is possible; before the first, where a slow start may end at any time, and
     behind the last segment sent, too.
     """
-    total = np.concatenate(([0], np.cumsum(left.end - left.offset)))
-    arrived = timeline.arrived
-    within = total[np.searchsorted(release, np.arange(len(timeline.ack_ns)), side="right")] - arrived
-    certain = np.flatnonzero(open_bytes == 0)
+    # As narrow as the sends' own: a search in columns of other types would copy them.
+    certain = np.flatnonzero(open_bytes == 0).astype(np.int32)
     if not len(certain):
         return open_bytes
-    index = np.arange(len(within))
-    after = np.searchsorted(certain, index, side="left")
-    before, following = certain[np.maximum(after - 1, 0)], certain[np.minimum(after, len(certain) - 1)]
-    again = np.concatenate(([0], np.cumsum(goes_back(left.offset, left.end))))
-    sent = np.searchsorted(release, index, side="right")
-    grows = (after > 0) & (after < len(certain)) & (again[sent[following]] == again[sent[before]])
-    grows &= (again[sent[before]] > 0) & (sent[following] < len(release))
-    cuts = np.searchsorted(marked_ns, timeline.ack_ns)
-    grows &= cuts[following] == cuts[before]
-    even = (MOST_BEND * np.abs(within[following] - within[before])).astype(np.int64)
-    # Behind a recovery, which may end with a burst, anything between the two and what duplicates tell of.
-    is_mending = arrived[before] > timeline.snd_una[before]
-    ends = np.maximum(np.abs(within - within[before]), np.abs(within - within[following]))
-    even = np.where(is_mending, np.maximum(even, ends + DUP_THRESH * timeline.smss), even)
-    if (DUP_THRESH - 1) * found.spacing_ns >= RACK_SHARE * found.turn_ns:
-        # Before the third duplicate ACK its time may have told of the loss. Then those before released nothing, and the
-        # window has grown by the segments that are taken for theirs (limited transmit, RFC 3042).
-        moved = np.maximum(timeline.last_moved[following], 0)
-        share = (index - before) / np.maximum(following - before, 1)
-        limited = share * (arrived[following] - arrived[moved])
-        even += limited.astype(np.int64)
-    return np.where(grows, np.minimum(open_bytes, even), open_bytes)
+    between = _BetweenAnchors(timeline, left, release, found, certain=certain, marked_ns=marked_ns)
+    slack = open_bytes.copy()
+    for part in parts(len(slack)):
+        slack[part] = np.minimum(slack[part], between.most(np.arange(part.start, part.stop, dtype=np.int32)))
+    return slack
+
+
+class _BetweenAnchors:
+    """How far the flight departs from its anchors': some ACKs at a time, as each looks at a few columns of all."""
+
+    def __init__(
+        self, timeline: Timeline, left: Sends, release: Places, found: Rhythm, *, certain: Places, marked_ns: Ints
+    ) -> None:
+        self._timeline, self._release, self._certain, self._found = timeline, release, certain, found
+        self._marked_ns = marked_ns
+        # Of so many sends the bytes, and how many went back.
+        self._bytes = np.zeros(len(release) + 1, dtype=np.int64)
+        np.cumsum(left.end - left.offset, out=self._bytes[1:])
+        self._again = np.zeros(len(release) + 1, dtype=np.int32)
+        np.cumsum(goes_back(left.offset, left.end), out=self._again[1:])
+
+    def most(self, acks: Places) -> Ints:
+        """Of each of these the most; a bound beyond all others where anything is possible."""
+        timeline, certain = self._timeline, self._certain
+        after = np.searchsorted(certain, acks, side="left")
+        before, following = certain[np.maximum(after - 1, 0)], certain[np.minimum(after, len(certain) - 1)]
+        sent, sent_then = self._sent(before), self._sent(following)
+        grows = (after > 0) & (after < len(certain)) & (self._again[sent_then] == self._again[sent])
+        grows &= (self._again[sent] > 0) & (sent_then < len(self._release))
+        cuts = [np.searchsorted(self._marked_ns, timeline.ack_ns[each]) for each in (before, following)]
+        grows &= cuts[0] == cuts[1]
+        own, first, last = (self._flight(each) for each in (acks, before, following))
+        even = (MOST_BEND * np.abs(last - first)).astype(np.int64)
+        # Behind a recovery, which may end with a burst, anything between the two and what duplicates tell of.
+        arrived = timeline.arrived
+        is_mending = arrived[before] > timeline.snd_una[before]
+        ends = np.maximum(np.abs(own - first), np.abs(own - last))
+        even = np.where(is_mending, np.maximum(even, ends + DUP_THRESH * timeline.smss), even)
+        if (DUP_THRESH - 1) * self._found.spacing_ns >= RACK_SHARE * self._found.turn_ns:
+            # Before the third duplicate ACK its time may have told of the loss. Then those before released nothing, and
+            # the window has grown by the segments that are taken for theirs (limited transmit, RFC 3042).
+            moved = np.maximum(timeline.last_moved[following], 0)
+            share = (acks - before) / np.maximum(following - before, 1)
+            even += (share * (arrived[following] - arrived[moved])).astype(np.int64)
+        return np.where(grows, even, np.iinfo(np.int64).max)
+
+    def _sent(self, acks: Places) -> Ints:
+        """How many had left behind each."""
+        found: Ints = np.searchsorted(self._release, acks, side="right")
+        return found
+
+    def _flight(self, acks: Places) -> Ints:
+        found: Ints = self._bytes[self._sent(acks)] - self._timeline.arrived[acks]
+        return found
 
 
 def _near(spacing_ns: int) -> int:

@@ -264,18 +264,20 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     left = sends(seen, timeline.smss, found.least_ns, has_start=timeline.has_start)
     found = with_repairs(found, timeline, seen, known.hint_ns, left)
     bounds = released_between(timeline, seen, left, found)
-    release, open_bytes = released_by(timeline, left, bounds)
-    begins = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
+    release, slack = released_by(timeline, left, bounds)
+    slack = between_anchors(timeline, left, release, slack, found, marked_ns=seen.beside.marked_ns)
+    times = np.where(release >= 0, timeline.ack_ns[np.maximum(release, 0)], timeline.start_ns)
     seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
+    late_ns = seen_at - times
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
     is_first = all_before_acked(timeline, left, release)
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     free = met_no_queue(seen, left, found)
-    waits |= free & by_timer(timeline, seen, left, found, seen_at - begins)
+    waits |= free & by_timer(timeline, seen, left, found, late_ns)
     latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
-    times = np.where(waits, np.maximum(begins, latest), begins)
-    slack = between_anchors(timeline, left, release, open_bytes, found, marked_ns=seen.beside.marked_ns)
-    late_ns = np.where(is_first & ~left.is_put_back & (left.offset > timeline.first_offset), seen_at - begins, 0)
+    np.maximum(times, latest, out=times, where=waits)
+    del seen_at, latest
+    late_ns[~is_first | left.is_put_back | (left.offset <= timeline.first_offset)] = 0
     pauses = late_ns > found.turn_ns / 2
     if np.count_nonzero(pauses) < FEWEST_ALIKE:
         # Once or twice for less than a round trip a path may have stood still.
@@ -285,10 +287,10 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         how="the rhythm of its ACKs",
         turn_ns=found.turn_ns,
         slack=slack,
-        written=float(np.mean(np.cumsum(pauses) > 0)) if found.is_clocked else 0.0,
+        written=float(1 - np.argmax(pauses) / len(pauses)) if found.is_clocked and pauses.any() else 0.0,
         met_no_queue=free,
     )
-    return _view(timeline, left, release, np.maximum.accumulate(times), kind)
+    return _view(timeline, left, release, np.maximum.accumulate(times, out=times), kind)
 
 
 @dataclass(frozen=True, kw_only=True)
