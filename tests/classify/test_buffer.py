@@ -19,14 +19,22 @@ RTT = Estimate(value=0.05, low=0.05, high=0.05, method="")
 RATE = Estimate(value=1000.0, low=1000.0, high=1000.0, method="")
 
 
-def _told(met: tuple[float, ...], queue: Floats, *, stalled_ns: int = 0) -> Estimate:
+def _told(
+    met: tuple[float, ...],
+    queue: Floats,
+    *,
+    own: Floats | None = None,
+    grown: tuple[float, ...] | None = None,
+    stalled_ns: int = 0,
+) -> Estimate:
     """Of losses that met these queues, where nothing else bounds the buffer."""
     return buffer_of(
         np.array(met),
         np.zeros(len(met)),
         np.full(len(met), np.nan),
         queue,
-        queue,
+        queue if own is None else own,
+        grown=np.zeros(len(met)) if grown is None else np.array(grown),
         base_rtt=RTT,
         pps=RATE,
         resolution_ns=1000,
@@ -62,23 +70,21 @@ def test_a_full_buffer_is_one_that_no_loss_found_longer(met: tuple[float, ...], 
 def test_where_a_link_loses_too_losses_agree_by_more_than_chance(carried: int, is_told: bool) -> None:
     """Three of four losses met the longest queue, which one segment of five, or of fifty, met."""
     queue = np.concatenate((np.zeros(1000 - carried), np.linspace(6.0, 11.0, carried)))
-    found = buffer_of(
-        np.array([11.0, 8.0, 0.0, 10.0]),
-        np.zeros(4),
-        np.full(4, np.nan),
-        queue,
-        queue,
-        base_rtt=RTT,
-        pps=RATE,
-        resolution_ns=1000,
-    )
-    assert (found.value is not None) == is_told
+    assert (_told((11.0, 8.0, 0.0, 10.0), queue).value is not None) == is_told
+
+
+@pytest.mark.parametrize(("grown", "is_told"), [(0.0, True), (141.0, False)])
+def test_a_queue_that_grew_packet_by_packet_was_no_stall(grown: float, is_told: bool) -> None:
+    """Twelve losses met three packets, one met 141: the buffer holds those if what was sent made them wait."""
+    met = (141.0, *[3.0] * 12)
+    queue = np.concatenate((np.zeros(3000), np.linspace(0.0, 3.0, 100), np.linspace(0.0, 141.0, 141)))
+    assert (_told(met, queue, grown=(grown, *[3.0] * 12)).value is not None) == is_told
 
 
 def test_a_path_that_stands_still_holds_no_more_than_was_sent() -> None:
     """Of a short run a stall delays more than a tenth of the segments by thousands of services."""
     queue = np.concatenate((np.linspace(0.0, 20.0, 80), np.full(20, 4000.0)))
-    found = buffer_of(*np.zeros((3, 0)), queue, np.full(100, 30.0), base_rtt=RTT, pps=RATE, resolution_ns=1000)
+    found = _told((), queue, own=np.full(100, 30.0))
     assert found.low is not None
     assert found.low <= 30.0
 
@@ -97,9 +103,7 @@ def test_a_queue_that_counts_packets_holds_more_of_them_where_some_are_short() -
 def test_two_losses_at_the_top_of_bursts_of_one_size_are_no_full_buffer(bursts: int, value: float | None) -> None:
     """Each burst fills the same six places; a queue that is full loses most of the times it is."""
     queue = np.concatenate([np.linspace(0.0, 6.0, 7), np.zeros(50)] * bursts)
-    met = np.array([6.0, 6.0])
-    found = buffer_of(met, np.zeros(2), np.full(2, np.nan), queue, queue, base_rtt=RTT, pps=RATE, resolution_ns=1000)
-    assert found.value == value
+    assert _told((6.0, 6.0), queue).value == value
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,7 @@ CASES = (
     (20262007, 7, "sender", "slow starts", "what was acknowledged before a timer expired answers no restart"),
     (20262007, 30, "sender", "bounds", "an ACK has no room for all blocks: those before count too"),
     (20262001, 21, "receiver", "bounds", "a window that was seen cut between two losses is none that is not used"),
+    (20263202, 33, "sender", "buffer", "few places are no buffer where a queue grew far beyond by what was sent"),
 )
 
 

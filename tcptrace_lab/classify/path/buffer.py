@@ -62,10 +62,7 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
         return nothing, np.zeros(len(nothing), dtype=bool), np.zeros(0)
     sent = seen.timeline.ack_ns[rows] - samples
     queue = (samples - samples.min() + standing_ns) * pps / 1e9
-    # A queue grows by no more than what is sent: a sample beyond that waited for something else (a delayed ACK's timer,
-    # a host that stood still).
-    sent_between = np.diff(seen.timeline.snd_una[rows], prepend=0) / seen.timeline.smss
-    is_queue = np.diff(queue, prepend=0.0) <= sent_between + DELAYED_ACK_SEGMENTS
+    is_queue = _grows(seen, queue)
     lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
     # The round trip before the loss: the last segments that still got in.
     uptos = np.searchsorted(sent, lost_ns, side="right")
@@ -86,6 +83,33 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     # What the path lost while it stood still tells of no buffer.
     elsewhere = lost_in_a_row(seen, pps)
     return tuple(np.where(elsewhere, np.nan, found).tolist()), free & ~elsewhere, queue
+
+
+def _grows(seen: Reconstruction, queue: Floats) -> Bools:
+    """Of each sample, whether its queue grew by no more than what was sent: one beyond that waited for something else
+    (a delayed ACK's timer, a host that stood still)."""
+    sent_between = np.diff(seen.timeline.snd_una[seen.timeline.rtt[0]], prepend=0) / seen.timeline.smss
+    found: Bools = np.diff(queue, prepend=0.0) <= sent_between + DELAYED_ACK_SEGMENTS
+    return found
+
+
+def grown_to(seen: Reconstruction, pps: float, queue: Floats) -> Floats:
+    """By how many packets the queue had grown that the segment before each first lost one met; 0: not known.
+
+    By what was sent alone, sample by sample, and to as many of this sender's own packets (Little's law): the path did
+    not stand still, nor go more slowly.
+    """
+    rows, samples = seen.timeline.rtt
+    found = np.zeros(len(seen.episodes))
+    sent = seen.timeline.ack_ns[rows] - samples
+    lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    last = np.searchsorted(sent, lost_ns, side="right").astype(np.int32) - 1
+    is_known = last >= 0
+    last = last[is_known]
+    jumped = np.maximum.accumulate(np.where(_grows(seen, queue), 0, np.arange(len(queue), dtype=np.int32)))
+    least = _core.least_within(samples, jumped[last], last + 1)
+    found[is_known] = np.minimum((samples[last] - least) * pps / 1e9, own_queue(seen)[last])
+    return found
 
 
 def once_a_flight(seen: Reconstruction, at_loss: tuple[float, ...], is_free: Bools) -> Bools:
@@ -257,6 +281,7 @@ def buffer_of(
     queue: Floats,
     own: Floats,
     *,
+    grown: Floats,
     base_rtt: Estimate,
     pps: Estimate,
     resolution_ns: int,
@@ -265,13 +290,13 @@ def buffer_of(
 ) -> Estimate:
     """Packets that wait in a full buffer, or a lower bound. `elsewhere`: how much of the queue that each loss met may
     have been before a faster line (`held_before`); `own`: what the sender had under way, that apart; `behind`: the
-    queue behind each loss (`carried_behind`). `is_rebuilt`: when each segment left was inferred from ACKs.
-    `stalled_ns`: for so long the tap did not read.
+    queue behind each loss (`carried_behind`); `grown`: by how much that before it had grown (`grown_to`).
+    `is_rebuilt`: when each segment left was inferred from ACKs. `stalled_ns`: for so long the tap did not read.
 
     A path that stands still makes round trips long: no more is said to have queued than there was to queue.
     """
     is_known = ~np.isnan(at_loss)
-    met, elsewhere, behind = at_loss[is_known], elsewhere[is_known], behind[is_known]
+    met, elsewhere, behind, grown = (each[is_known] for each in (at_loss, elsewhere, behind, grown))
     if not len(queue) or pps.value is None:
         return unknown("no rate, so no queue length")
     # Both stamps of a round trip, and of the least one, are known to the clock only.
@@ -294,7 +319,7 @@ def buffer_of(
         words = f"losses met a queue of {met.max():.0f} packets, or of less: at times the tap did not read"
         return unknown(words, low=max(carried, float(np.floor(met.max() - stalled))))
     is_one = len(met) >= AGREEING_LOSSES or float(np.ptp(met)) <= BLUR_SEGMENTS + blur
-    if not (is_one and are_overflows(met, behind, queue)):
+    if not (is_one and are_overflows(met, behind, grown, queue)):
         if round(float(met.min())) == round(float(met.max())):
             words = f"losses met a queue of {met.max():.0f} packets: whether the buffer was full is not told"
         else:
@@ -331,12 +356,14 @@ def buffer_of(
     )
 
 
-def are_overflows(met: Floats, behind: Floats, queue: Floats) -> bool:
-    """Whether losses happen at one queue length, the longest there is, also behind them (NaN: not known): a full
-    buffer, not a lossy link."""
+def are_overflows(met: Floats, behind: Floats, grown: Floats, queue: Floats) -> bool:
+    """Whether losses happen at one queue length, the longest there is, also behind them (NaN: not known), and that any
+    of them had `grown` to: a full buffer, not a lossy link."""
     middle = float(np.median(met))
     spread = _spread(middle)
     together = float(np.mean(np.abs(met - middle) <= spread))
+    if (grown > middle + spread).any():
+        return False
     # Both are known to as much.
     longer = np.where(behind > met + spread, behind, met) > middle + spread
     others = met[~longer]

@@ -21,6 +21,7 @@ from tcptrace_lab.classify.path.buffer import (
     answered_behind,
     buffer_of,
     carried_behind,
+    grown_to,
     held_before,
     jitter_of,
     longest_queue,
@@ -145,13 +146,14 @@ def infer_path(
     else:
         asked = once_a_flight(seen, at_loss, free)
         own, at_losses = queue, np.array(at_loss)[asked]
-        elsewhere = np.zeros(len(at_losses))
+        elsewhere, grown = np.zeros((2, len(at_losses)))
         behind = carried_behind(seen, np.array(at_loss), _product(base, pps))
         if len(queue) and pps.value is not None:
             rows, samples = timeline.rtt
             lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
             answered = answered_behind(seen, asked)
             left_ns = (timeline.ack_ns[rows] - samples, lost_ns[asked], timeline.send_ns[answered.send])
+            grown = grown_to(seen, pps.value, queue)[asked]
             held, elsewhere, ahead = held_before(seen, pps.value, *left_ns)
             own = np.minimum(seen.under_way, queue - held)
             queued = met_behind(seen, answered, ahead, pps.value)
@@ -165,6 +167,7 @@ def infer_path(
             behind[asked],
             queue,
             own,
+            grown=grown,
             base_rtt=base,
             pps=pps,
             resolution_ns=clock.resolution_ns,
