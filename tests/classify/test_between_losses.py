@@ -12,7 +12,9 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.capture import Connection
 from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
+from tcptrace_lab.classify.control.by_itself import far_off
 from tcptrace_lab.classify.control.candidates import candidates
+from tcptrace_lab.classify.control.likelihood import Replay
 from tcptrace_lab.classify.control.loss_cycles import is_told
 from tcptrace_lab.classify.control.of_sender import opened_where_held
 from tcptrace_lab.classify.explain import explain
@@ -21,6 +23,7 @@ from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
+from tcptrace_lab.reconstruct.timeline import Floats
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import Run, simulate
 from tests.degrade import degrade, read_packets, write_packets
@@ -222,3 +225,24 @@ def test_less_than_nothing_outstanding_is_no_window() -> None:
     heard: Any = SimpleNamespace(timeline=SimpleNamespace(acks_before_send=np.array([9])), unsettled=())
     loss: Any = SimpleNamespace(first_send=0, flight=-(1 << 31), restarts=False)
     assert not is_told(heard, None, loss)
+
+
+@pytest.mark.parametrize(
+    ("nearest", "sizes", "is_out"),
+    [
+        ((0.2, 0.1, 0.3, 0.2, 0.1), (9.0, 5.0, 1.5, 4.0, 3.1), True),
+        ((0.2, 0.1, 0.3, 0.2, 0.1), (9.0, 5.0, 1.5, 4.0, 2.9), False),
+        ((0.2, 0.1, 0.3, 1.2, 0.1), (9.0, 5.0, 1.5, 4.0, 3.1), False),
+    ],
+)
+def test_who_is_far_off_where_another_is_not_is_asked_about_no_other_clock(
+    nearest: tuple[float, ...], sizes: tuple[float, ...], is_out: bool
+) -> None:
+    best = {name: replay_of(np.array(found)) for name, found in (("cubic", nearest), ("reno", sizes))}
+    assert far_off(best) == ({"reno"} if is_out else set())
+
+
+def replay_of(sizes: Floats) -> Replay:
+    """One with errors of these sizes, and nothing else."""
+    none: Any = None
+    return Replay(candidate=none, tape=none, initial_window=10, later_ns=0, misfits=none, sizes=sizes)

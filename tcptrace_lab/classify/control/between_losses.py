@@ -123,7 +123,7 @@ def _identify(
     if not compared.heard.timeline.has_start:
         # Who is off nowhere needs no past; of who goes by delay any shorter round trip may be what it remembers.
         open_ones = [each for each in asked if each.is_by_delay and best[each.name].unfit]
-        for name, each in nearest_behind_pasts(readings, open_ones, begins_with).items():
+        for name, each in nearest_behind_pasts(readings, open_ones, begins_with, best).items():
             best[name] = min(best[name], each, key=rank)
     families = sorted(best.values(), key=rank)
     if families[0].unfit > max(MINORITY * len(compared.pieces), 1):

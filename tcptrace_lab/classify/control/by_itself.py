@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from operator import not_
 
 import numpy as np
 
@@ -11,10 +13,19 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.evidence import Misfits
 from tcptrace_lab.classify.control.followed import excused
-from tcptrace_lab.classify.control.likelihood import FITS_SEGMENTS, FITS_SHARES, Replay, log_likelihood, open_of
+from tcptrace_lab.classify.control.likelihood import (
+    FITS_SEGMENTS,
+    FITS_SHARES,
+    UNFIT_SHARE,
+    Replay,
+    log_likelihood,
+    open_of,
+)
 from tcptrace_lab.classify.control.loss_cycles import Cycles, is_told
+from tcptrace_lab.classify.control.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.remembered import HALVINGS, STEP_SHARE, rising
 from tcptrace_lab.classify.control.tape import Tape, Tapes, clock_zero_ns
+from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.timeline import Floats
 
 # A twentieth of what is open, a segment and a little, is nothing: windows are counted in whole segments.
@@ -31,19 +42,30 @@ def nearest(
     *,
     remembers_ns: int | None = None,
 ) -> dict[str, Replay]:
-    """Of each family the nearest; `remembers_ns`: the least round trip from before the capture."""
+    """Of each family the nearest; `remembers_ns`: the least round trip from before the capture.
+
+    In the first reading, and there as the table's clocks begin, first: who is far off there is asked about no other.
+    """
     best: dict[str, Replay] = {}
+    first = {id(each) for each in _on_their_clocks(asked)}
+    out = set[str]()
     for reading in readings:
-        for played in _replays(reading, hearings(reading, asked, handshake_rtt_ns, remembers_ns), begins_with):
-            name = played.candidate.name
-            if name not in best or rank(played) < rank(best[name]):
-                best[name] = played
+        heard = [*hearings(reading, [each for each in asked if each.name not in out], handshake_rtt_ns, remembers_ns)]
+        if reading is readings[0]:
+            is_first = [id(each) in first and not later_ns for _, each, later_ns in heard]
+            _keep_nearest(best, _replays(reading, [*compress(heard, is_first)], begins_with))
+            out = far_off(best)
+            others = compress(heard, map(not_, is_first))
+            heard = [(tape, each, later_ns) for tape, each, later_ns in others if each.name not in out]
+        _keep_nearest(best, _replays(reading, heard, begins_with))
     return best
 
 
-def nearest_behind_pasts(readings: Sequence[Cycles], asked: Sequence[Candidate], begins_with: int) -> dict[str, Replay]:
+def nearest_behind_pasts(
+    readings: Sequence[Cycles], asked: Sequence[Candidate], begins_with: int, known: Mapping[str, Replay]
+) -> dict[str, Replay]:
     """Of each family that goes by delay the nearest behind any least round trip that it may remember: the queue may
-    never have run empty in the capture.
+    never have run empty in the capture. `known`: the nearest without.
 
     In steps first, where most is open of what was outstanding and on the table's clocks; where those come near, by
     halves of them: growth may go by its square.
@@ -55,18 +77,31 @@ def nearest_behind_pasts(readings: Sequence[Cycles], asked: Sequence[Candidate],
             if name not in found or rank(each) < rank(found[name][0]):
                 found[name] = each, share
 
-    first = {each.name: each.phases_ms for each in reversed(asked)}
-    share = 1.0
+    first, share = _on_their_clocks(asked), 1.0
     while share >= SHORTEST_SHARE:
-        ask([each for each in asked if each.phases_ms == first[each.name]], share, 1)
+        ask(first, share, 1)
         share *= STEP_SHARE
+    out = far_off({**known, **{name: min(best, known[name], key=rank) for name, (best, _) in found.items()}})
     for halving in range(HALVINGS):
         step = STEP_SHARE ** (0.5 ** (halving + 1))
         for name, (best, share) in list(found.items()):
-            own = [each for each in asked if each.name == name and best.unfit]
+            own = [each for each in asked if each.name == name and best.unfit and name not in out]
             for beside in (share * step, min(share / step, 1.0)) if own else ():
                 ask(own, beside, len(readings))
     return {name: best for name, (best, _) in found.items()}
+
+
+def _on_their_clocks(asked: Sequence[Candidate]) -> list[Candidate]:
+    """Those on the clock that the table has for their family."""
+    first = {each.name: each.phases_ms for each in reversed(asked)}
+    return [each for each in asked if each.phases_ms == first[each.name]]
+
+
+def _keep_nearest(best: dict[str, Replay], replays: Iterable[Replay]) -> None:
+    for each in replays:
+        name = each.candidate.name
+        if name not in best or rank(each) < rank(best[name]):
+            best[name] = each
 
 
 def hearings(
@@ -107,6 +142,8 @@ def _begins(reading: Cycles) -> tuple[int, int | None]:
 def _replays(reading: Cycles, asked: Iterable[tuple[Tape, Candidate, int]], initial_window: int) -> Iterator[Replay]:
     """Everyone of one reading, side by side."""
     entries = [*asked]
+    if not entries:
+        return
     tapes = list({id(tape): tape for tape, _, _ in entries}.values())
     number = {id(tape): place for place, tape in enumerate(tapes)}
     pieces = reading.pieces
@@ -159,3 +196,15 @@ def starting_as_seen(
 
 def rank(each: Replay) -> tuple[int, float]:
     return each.unfit, -log_likelihood(each.sizes, LEAST_NOISE_SHARE, math.inf)
+
+
+def far_off(best: Mapping[str, Replay]) -> set[str]:
+    """Who is clearly off at most pieces, where another is off at next to none: more than a tick of a clock, or a
+    segment more or less at a loss, would make of it."""
+    if not any(each.unfit <= MINORITY * len(each.sizes) for each in best.values()):
+        return set()
+    return {
+        name
+        for name, each in best.items()
+        if np.count_nonzero(each.sizes > CLEAR_OF_NOISE) > UNFIT_SHARE * len(each.sizes)
+    }
