@@ -70,7 +70,12 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
             return found
     found = ask(seen)
     reason = no_evidence(tcp, found, seen)
-    return found if reason is None else found.opened(reason).or_bbr()
+    if reason is not None:
+        return found.opened(reason).or_bbr()
+    is_in_parts = seen.limits.get("rwnd", 0.0) >= MAJORITY and bool(found.left)
+    if is_in_parts and found.control is None and not found.may_be_bbr:
+        return found.or_bbr("where the receiver's window hid its own most of the time")
+    return found
 
 
 def _misses_nothing(seen: Reconstruction, who: Sender) -> bool:
