@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from tcptrace_lab.scenario import (
 from tcptrace_lab.simulate import simulate
 from tests.conftest import ROOT
 from tests.degrade import degrade, read_packets, write_packets
+from tests.degrade.records import RawPacket
 
 # 10 Mbit/s, 40 ms: a pipe of 33 packets, and twice that waiting.
 PATH = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=66, delay_s=0.02),), return_delay_s=0.02)
@@ -430,3 +432,27 @@ def test_growth_refutes_nobody_where_nothing_grew() -> None:
     for seen, is_told in ((found.seen, True), (verdicts(ConnectionSpec(control=SACK))[0].seen, False)):
         reason = no_evidence(found.sender_tcp, of_growth, seen)
         assert (reason is not None and "did not grow" in reason) == is_told
+
+
+@pytest.mark.parametrize(("least_ns", "most_ns", "is_told"), [(35_000, 50_000, True), (35_000, 180_000, False)])
+def test_a_host_that_is_slow_to_answer_is_clocked_all_the_same(
+    least_ns: int, most_ns: int, *, is_told: bool, tmp_path: Path
+) -> None:
+    """ACKs 0.2 ms apart: an answer within an eighth of that is at once, and so is one that always takes as long."""
+    fast = PathSpec(nodes=(NodeSpec(rate_bps=60e6, buffer=60, delay_s=0.006),), return_delay_s=0.006)
+    connection = ConnectionSpec(control=replace(SACK, window="cubic", delayed_ack_segments=1))
+    run = simulate(Scenario(path=fast, connections=(connection,), duration_s=2.0, profile="rfc", taps=("sender",)))
+    run.write(tmp_path / "run.pcap", tap="sender", payload=False)
+    link, packets = read_packets(tmp_path / "run.pcap")
+    rng, sender = random.Random(1), source(packets[0])
+    late = [
+        replace(each, time_ns=each.time_ns + rng.randrange(least_ns, most_ns)) if source(each) == sender else each
+        for each in packets
+    ]
+    write_packets(tmp_path / "late.pcap", link, sorted(late, key=lambda each: each.time_ns))
+    (found,) = classify(read(tmp_path / "late.pcap"))
+    assert (found.limits.get("cwnd", 0.0) > 0.9) == is_told
+
+
+def source(packet: RawPacket) -> bytes:
+    return packet.data[packet.ip + 12 : packet.ip + 16]
