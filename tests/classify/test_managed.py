@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from tcptrace_lab.classify.path.managed import loses_at_any_length
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.replay.closed_loop import again
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
@@ -99,3 +101,14 @@ def test_a_target_shorter_than_a_packet_hides_for_how_long_a_queue_has_stood(que
     path = replace(scenario.path, nodes=(replace(scenario.path.bottleneck, queue=queue, buffer=buffer),))
     done = simulate(replace(scenario, path=path, taps=("sender",)))
     assert judged(done).as_dict()["losses"]["by_cause"] == {cause: len(done.drops)}
+
+
+@pytest.mark.parametrize(("others", "is_told"), [((7.2, 6.3), False), ((7.2, 7.1) * 9, True)])
+def test_a_buffer_whose_length_is_misread_now_and_then_is_no_managed_queue(
+    others: tuple[float, ...], is_told: bool
+) -> None:
+    """74 packets a second: eighteen losses at three packets waiting, and a few, or as many, at six and seven."""
+    pps = 74.0
+    waits = np.array([3.2] * 18 + [*others]) / pps * 1e9
+    every = np.ones(len(waits), dtype=bool)
+    assert loses_at_any_length(waits, every, every, pps) == is_told

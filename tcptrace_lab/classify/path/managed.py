@@ -69,14 +69,14 @@ def losses_of_codel(seen: Reconstruction, pps: float | None) -> Managed:
         return Managed(is_codel=nothing, may_be=nothing)
     is_enough = np.count_nonzero(known) >= FEWEST_ALIKE
     is_codel = is_enough and (
-        _carries_slow_start(waits, most, prompt, pps) or _at_any_length(waits, prompt, known & is_first, pps)
+        _carries_slow_start(waits, most, prompt, pps) or loses_at_any_length(waits, prompt, known & is_first, pps)
     )
     if is_codel:
         return Managed(is_codel=_with_followers(own, known, is_first), may_be=nothing)
     # What comes later than when the interval is over follows another loss of the same standing queue.
     first = known & is_first
     met = waits[known]
-    is_pair = len(met) == 2 and not _is_longer(float(met.max()), float(met.min()), pps)
+    is_pair = len(met) == 2 and not _is_longer(float(met.max()), float(met.min()), pps, DELAYED_ACK_SEGMENTS)
     # Where the queue of no first one is known, nothing tells whether they were prompt.
     may_be = not first.any() or np.mean(prompt[first]) >= MAJORITY
     return Managed(
@@ -105,20 +105,29 @@ def _carries_slow_start(waits: Floats, above: Floats, prompt: Bools, pps: float)
         return False
     usual = float(np.median(waits[others]))
     drains = float(np.median(above[others])) <= MOST_INTERVALS * INTERVAL_NS
-    return drains and _is_longer(float(waits[0]), usual, pps)
+    return drains and _is_longer(float(waits[0]), usual, pps, DELAYED_ACK_SEGMENTS if _is_fine(pps) else SAME_PACKETS)
 
 
-def _at_any_length(waits: Floats, prompt: Bools, first: Bools, pps: float) -> bool:
+def loses_at_any_length(waits: Floats, prompt: Bools, first: Bools, pps: float) -> bool:
     """Most of the first losses came when the interval was over, in queues of different lengths: what follows one in the
     same standing queue comes sooner or later."""
     met = waits[prompt & first]
     if len(met) < FEWEST_ALIKE or len(met) < MAJORITY * np.count_nonzero(first):
         return False
-    return _is_longer(float(met.max()), float(met.min()), pps)
+    # Half of them differ by as much, and half of all that are known: another flow, a delayed ACK or a stall moves what
+    # the length of a full buffer seems to be now and then.
+    apart = DELAYED_ACK_SEGMENTS if _is_fine(pps) else BLURRED_PACKETS
+    quartiles = [np.percentile(some, [75, 25]).tolist() for some in (met, waits[~np.isnan(waits)])]
+    return all(_is_longer(longer, shorter, pps, apart) for longer, shorter in quartiles)
 
 
-def _is_longer(wait: float, other: float, pps: float) -> bool:
-    return wait >= max(LONGER * other, other + DELAYED_ACK_SEGMENTS / pps * 1e9)
+def _is_fine(pps: float) -> bool:
+    """Whether a packet's service is shorter than the target: waits are told apart by it."""
+    return 1e9 / pps <= TARGET_NS
+
+
+def _is_longer(wait: float, other: float, pps: float, apart_packets: float) -> bool:
+    return wait >= max(LONGER * other, other + apart_packets / pps * 1e9)
 
 
 def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats, Bools]:
@@ -132,7 +141,7 @@ def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats
     turn = sent + waits
     # RFC 8289 section 4.4: a queue of one packet is none, however long its service takes.
     short = np.flatnonzero(waits < max(TARGET_NS, SAME_PACKETS / pps * 1e9))
-    blurred = np.flatnonzero(waits < BLURRED_PACKETS / pps * 1e9) if 1e9 / pps > TARGET_NS else short
+    blurred = short if _is_fine(pps) else np.flatnonzero(waits < BLURRED_PACKETS / pps * 1e9)
     met, least, most = np.full((3, len(seen.episodes)), np.nan)
     lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
     before = np.searchsorted(sent, lost_ns, side="right")
