@@ -36,8 +36,7 @@ from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import SIDES
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, SIDES
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, senders
 
