@@ -25,11 +25,11 @@ NEVER = np.iinfo(np.int64).max
 class Captured:
     """What of a first flight its tap carries.
 
-    `is_holed`: it lost packets, the first ACK perhaps; `misses_acks`: some are not in the capture; `is_unseen`: only the
-    order of what was sent is known, so that one segment more may be the second flight's, and not one that a receiver
-    left waiting; `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight may still
-    come when its first ACK passes; `line_ns`: so long, as far as that is known; `tick_ns`: of a clock that tells nothing
-    finer.
+    `is_holed`: it lost packets, the first ACK perhaps; `misses_acks`: some are not in the capture; `is_unseen`: only
+    the order of what was sent is known, so that one segment more may be the second flight's, and not one that a
+    receiver left waiting; `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight
+    may still come when its first ACK passes; `line_ns`: so long, as far as that is known; `tick_ns`: of a clock that
+    tells nothing finer.
     """
 
     is_holed: bool = False
