@@ -48,8 +48,8 @@ JUDGED = """
 # Judged only
 
 Nothing was chosen on these: scenarios drawn from a seed ({recorded} for recordings, {simulated} for the simulator),
-recorded and simulated when the rules stood, and scored by this script. Whoever mends something by looking at one of
-them draws another.
+recorded and simulated when the rules stood, and scored by this script. A run that was looked at to
+correct something is replaced by another one drawn.
 
 ## Recorded
 

@@ -31,12 +31,12 @@ PLACES = ("sender", "receiver")
 PAGE = ROOT / "docs" / "still_told.md"
 HEAD = """# What a worse capture still tells
 
-Written by `python -m tests.random_told --write`; do not edit. Random runs (tests/random_runs.py), seeds {first} to
-{last}, made worse in the ways that leave what regime and control need. Of the runs whose untouched capture tells a
-regime, and of those where it names a control, in so many does the worse capture tell the same: captured at the sender,
-and at the receiver beside what the receiver's own untouched capture tells. A piece of a run is asked for a regime where
-the whole has a steady one, and for a control where three losses or more are left, but not for what its first slow
-start alone tells (Reno from M-Start). Told otherwise: {wrong}.
+Written by `python -m tests.random_told --write`; do not edit. Random runs (tests/random_runs.py, seeds {first} to
+{last}) were made worse in those ways that still leave what regime and control are told by. A cell says in how many of
+the runs whose untouched capture tells a regime, or names a control, the worse capture tells the same one. The columns
+*receiver* compare with the untouched capture made at the receiver. Where only a piece of a run is left, its regime is
+asked for if the whole run has the same one all along, and its control if three losses or more are left in it (Reno and
+M-Start differ in the first slow start alone: those are not told apart then). Something else was told: {wrong}.
 """
 
 

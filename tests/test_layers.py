@@ -108,6 +108,28 @@ def test_the_folders_of_a_room_have_an_order(room: str) -> None:
     assert not circles(files)
 
 
+@pytest.mark.parametrize("room", ["reconstruct", "classify", "core/src/infer/sender", "core/src/infer/candidates"])
+def test_architecture_names_the_files_of_the_large_rooms(room: str) -> None:
+    """ARCHITECTURE.md, "The large rooms, file by file": one that is new stands there, one that is gone does not."""
+    rows = re.findall(r"^([\w/]*) +((?:\w+[,;]? )+) ", architecture().partition("file by file")[2], re.MULTILINE)
+    named: dict[str, set[str]] = {}
+    folder = ""
+    for head, words in rows:
+        folder = head or folder
+        named.setdefault(folder, set()).update(re.findall(r"\w+", words))
+    base = ROOT if room.startswith("core") else PACKAGE
+    for place in {path.parent for path in (base / room).rglob("*.*") if path.suffix in {".py", ".rs"}}:
+        files = {path.stem for path in place.iterdir() if path.suffix in {".py", ".rs"}} - {"__init__", "mod"}
+        if (name := place.relative_to(base).as_posix()) in named:
+            assert files == named[name], name
+        else:
+            assert name == "reconstruct/truth", f"ARCHITECTURE.md does not have {name}"
+
+
+def architecture() -> str:
+    return (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
+
 def test_only_the_report_draws() -> None:
     """architecture: report/ is the only importer of plotting libraries."""
     for layer, path in sources():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +32,11 @@ from tcptrace_lab.classify.regime.compound import NOT_COMPOUND, CompoundRegime, 
 from tcptrace_lab.classify.regime.slow_starts import SlowStarts
 from tcptrace_lab.classify.regime.told import told_slow_starts
 from tcptrace_lab.classify.sender.growth import Growth, initial_growth
-from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.initial_window import Captured, initial_window
 from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import SIDES
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, SIDES
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, senders
 
@@ -134,20 +133,17 @@ class Verdict:
             return None
         # Of whom no law is left, or asked, BBR may have grown its window by words that filled none.
         is_bbr = not self.identified.left
-        ask = partial(
-            initial_window,
-            self.seen,
-            self.who.handshake_rtt_s,
-            is_bbr=is_bbr,
+        captured = Captured(
             is_unseen=self.who.order is not None,
             is_behind_line=self.who.view is None and self.who.before_tap_ns != 0,
             line_ns=0 if self.who.view is not None else self.who.before_tap_ns or 0,
             tick_ns=tap.clock.resolution_ns if tap.is_coarse else 0,
             misses_acks=tap.tap_lost_acks > 0,
         )
-        found = ask()
+        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=is_bbr)
+        found = ask(captured)
         if tap.is_holed:
-            early = ask(is_holed=True)
+            early = ask(replace(captured, is_holed=True))
             # What left late in the first round may have been released by an ACK that is missing.
             return found if found == early else None
         return found

@@ -16,7 +16,7 @@ back plus the same to the other end. All columns are in --json and -o, times in 
 `tcptrace-lab columns` says what each holds.
 
 --json gives a list, an object for each capture with its connections. --json-lines gives a connection a line, written
-as soon as it is over, and at the end of each capture a line with its packets: what is kept is what is open.
+as soon as it is over, and at the end of each capture a line with its packets: only open connections are held in memory.
 """
 
 from __future__ import annotations
@@ -55,8 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json-lines", action="store_true", help="a JSON object a line for each connection, as soon as it is over"
     )
-    parser.add_argument("--closed", type=float, metavar="S", help="with --json-lines: over S s after its end (120)")
-    parser.add_argument("--idle", type=float, metavar="S", help="with --json-lines: over after S s of silence (3600)")
+    parser.add_argument(
+        "--closed", type=float, metavar="S", help="with --json-lines: written S seconds after its FIN or RST (120)"
+    )
+    parser.add_argument(
+        "--idle", type=float, metavar="S", help="with --json-lines: or after S seconds without a packet (3600)"
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the whole table: .csv, .csv.gz, .parquet or .json"
     )

@@ -6,7 +6,9 @@
 On a terminal a table with keys; in a pipe a line of JSON for each event, with --json also the sender's windows then; at
 the end the verdicts:
 
-    $ tcptrace-lab watch captures/short_reno.pcap.gz | head -2
+    $ tcptrace-lab watch captures/short_reno.pcap.gz | head -1
+    {"time_s": 0.0, "time_ns": 1795232889062936000, "connection": 0, "event": "syn", "from": "10.9.1.1:50388",
+     "to": "10.9.2.1:5001", "flight": 1}
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from tcptrace_lab.reconstruct.away.arrivals import IS_COPY, Beside, reached
 from tcptrace_lab.reconstruct.away.echoes import without_gaps
 from tcptrace_lab.reconstruct.away.others import MANY_CONNECTIONS
 from tcptrace_lab.reconstruct.flights import Passed
-from tcptrace_lab.reconstruct.given import BURST_NS
-from tcptrace_lab.reconstruct.look import CWR, SIDES, SYN
+from tcptrace_lab.reconstruct.given import BURST_NS, CWR, SIDES, SYN
 from tcptrace_lab.reconstruct.sent_and_heard import IS_SENT
 from tcptrace_lab.reconstruct.tap.copies import without_merged
 from tcptrace_lab.reconstruct.timeline import Ints

@@ -1,7 +1,16 @@
-"""Numbers that several rules share, each once: what a word or a document gives, not a choice of theirs."""
+"""Numbers and names that several rules share, each once: what a word or a document gives, not a choice of theirs."""
 
 from tcptrace_lab import _core
 
+# The two ends of a connection, by the direction that each sends in.
+SIDES = ("client", "server")
+# The bits of the flags in a header (RFC 9293 section 3.1).
+SYN = 0x2
+# RFC 3168 section 6.1.3: a receiver echoes a mark in every ACK until the sender says that it has reduced its window.
+ECE = 0x40
+CWR = 0x80
+# RFC 7323 appendix A: the timestamps option takes 12 bytes of every segment.
+TIMESTAMP_BYTES = 12
 # Most, the better part: more than half.
 MAJORITY = 0.5
 # A few: one in ten. What so few of many do (a stall, a late ACK, a neighbour's packets) is not what the run does; with

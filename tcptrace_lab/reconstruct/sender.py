@@ -19,8 +19,8 @@ from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, Start, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.flow_rows import beside_of, flights_of, kept_of, reduced_ns_of, rows_of, with_handshakes
-from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import SIDES, ecn_cuts, look
+from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY, SIDES
+from tcptrace_lab.reconstruct.look import ecn_cuts, look
 from tcptrace_lab.reconstruct.sent_and_heard import stamp_clock_of, timeline_of
 from tcptrace_lab.reconstruct.tap.copies import without_copies_across
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns

@@ -11,17 +11,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import COPIES, IS_COPY
-from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import (
-    ETHERNET_MSS,
-    LEAST_FULL_BYTES,
-    LEAST_MSS,
-    SIDES,
-    SYN,
-    TIMESTAMP_BYTES,
-    few_merged,
-    is_cut_to,
-)
+from tcptrace_lab.reconstruct.given import SYN, TIMESTAMP_BYTES
+from tcptrace_lab.reconstruct.tap.segment_size import ETHERNET_MSS, smss_of
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, SenderClock, sender_clock, unwrapped
 from tcptrace_lab.reconstruct.tap.tap import Tap
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
@@ -55,7 +46,7 @@ def timeline_of(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
         is_bare=(acks["length"] == 0) & ((acks["flags"] & 0x7) == 0),
         sack_high=acks["sack_high"],
         sacked=acks["sacked"],
-        smss=_smss(lengths, row),
+        smss=smss_of(lengths, row),
         has_start=tap.begins_whole,
         has_sack=bool(row["sack"]) or bool(acks["sacked"].any()),
         hides_blocks=tap.hides_blocks,
@@ -113,38 +104,3 @@ def _acked(segments: Any, acks: Any, rwnd: Ints) -> Ints:
         return numbers
     before: Ints = numbers[np.maximum.accumulate(np.where(is_taken, np.arange(len(numbers)), 0))]
     return before
-
-
-def _smss(lengths: Ints, row: Any) -> int:
-    """The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones, and where
-    none was full."""
-    largest = int(lengths.max(initial=1))
-    options = [float(row[f"mss_{side}"]) for side in SIDES]
-    known = [int(option) for option in options if not math.isnan(option)]
-    stamp = TIMESTAMP_BYTES if row["timestamps"] else 0
-    allowed = max(min(known, default=0) - stamp, 1)
-    if known and (largest <= allowed or is_cut_to(lengths, allowed)):
-        # A path that carries less than the options allow shows as the length of most: an application's words as many.
-        is_full = len(lengths) < FEWEST_SAMPLES or np.mean(lengths == largest) >= MINORITY
-        return largest if largest >= LEAST_FULL_BYTES and largest < allowed and is_full else allowed
-    if usual := few_merged(lengths):
-        return usual
-    if largest <= ETHERNET_MSS:
-        return largest
-    # The rest of a write is no segment's size (RFC 9293 section 3.7.1: 536 bytes are the least that all must take).
-    small = lengths[(lengths > LEAST_MSS) & (lengths <= ETHERNET_MSS)]
-    values, counts = _core.counts(small)
-    large = lengths[lengths > ETHERNET_MSS]
-    usual = int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp
-    likely = _part_of(large) or usual
-    # What a box cut has sizes of its own: nobody makes whole multiples of the options' size by chance.
-    is_allowed = known and np.mean(large % allowed == 0) > MAJORITY * np.mean(large % likely == 0)
-    return allowed if is_allowed else likely
-
-
-def _part_of(large: Ints) -> int | None:
-    """The largest size that Ethernet carries of which most super-segments are multiples; None: there is none."""
-    values, counts = _core.counts(large)
-    usual = int(values[np.argmax(counts)])
-    parts = range(-(-usual // ETHERNET_MSS), usual // LEAST_MSS + 1)
-    return next((usual // part for part in parts if usual % part == 0 and is_cut_to(large, usual // part)), None)

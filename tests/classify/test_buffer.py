@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab.classify.path.buffer import buffer_of
-from tcptrace_lab.classify.path.path import with_short
+from tcptrace_lab.classify.path.buffer_by_losses import with_short
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.timeline import Floats
 from tests.claims import main_verdict

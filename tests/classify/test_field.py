@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read, simulate
-from tcptrace_lab.classify.sender.limits import limits_told
+from tcptrace_lab.classify.sender.limits import Known, limits_told
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import build
@@ -53,5 +53,5 @@ def test_words_are_the_applications_though_their_answers_wait(size: int, share: 
     left = 20_000_000 * count
     columns = {"send_ns": left, "send_offset": size * count, "send_end": size * (count + 1)}
     columns |= {"ack_ns": left + 63_000_000 + 40_000_000 * (count % 3 == 0) // 3, "ack_offset": size * (count + 1)}
-    limits = limits_told(Reconstruction(build(columns, smss=1448)), tap, is_rebuilt=True)
+    limits = limits_told(Reconstruction(build(columns, smss=1448)), tap, Known(is_rebuilt=True))
     assert limits["application"] == pytest.approx(share, abs=0.05), limits

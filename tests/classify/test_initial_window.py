@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.initial_window import Captured, initial_window
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ReceiverSpec
 from tests.classify.test_limits import SACK, verdicts
 from tests.reconstruct.ladder import MS, ladder, rounds
@@ -44,7 +44,7 @@ def test_on_a_coarse_clock_a_probe_may_come_a_tick_sooner(tick_ms: int, segments
     """RFC 8985 section 7.2: a probe leaves two round trips of the handshake, here 20 ms, behind a flight of three."""
     sent = [(0, 0), (0, 1), (0, 2), (12, 3), (40, 4), (40, 5), (60, 6), (60, 7), (80, 8), (80, 9)]
     acks = [(40, 1), (60, 3), (80, 5), (100, 8), (120, 10)]
-    assert initial_window(ladder(sent, acks), 0.02, tick_ns=tick_ms * MS) == segments
+    assert initial_window(ladder(sent, acks), 0.02, Captured(tick_ns=tick_ms * MS)) == segments
 
 
 @pytest.mark.parametrize(("rtt_ms", "segments"), [(80.0, None), (94.0, 5)])

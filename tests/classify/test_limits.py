@@ -12,7 +12,7 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.classify.control.of_sender import no_evidence
 from tcptrace_lab.classify.diagnosis import Course, diagnosis
-from tcptrace_lab.classify.sender.limits import limits_told, stood
+from tcptrace_lab.classify.sender.limits import Known, limits_told, stood
 from tcptrace_lab.classify.sender.written import does_not_grow
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -419,8 +419,8 @@ def test_a_window_that_marks_cut_does_not_grow_and_is_at_work() -> None:
     found, _ = verdicts(ConnectionSpec(control=replace(SACK, window="vegas")), seconds=12.0)
     seen, tap = found.seen, found.who.tap
     assert does_not_grow(seen)
-    assert limits_told(seen, tap)["cwnd"] == 0.0
-    assert limits_told(seen, replace(tap, ecn_cuts=3))["cwnd"] > 0.9
+    assert limits_told(seen, tap, Known())["cwnd"] == 0.0
+    assert limits_told(seen, replace(tap, ecn_cuts=3), Known())["cwnd"] > 0.9
 
 
 def test_growth_refutes_nobody_where_nothing_grew() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab.classify.control.candidates import candidates
-from tcptrace_lab.classify.control.likelihood import replays
+from tcptrace_lab.classify.control.hearing import replays
 from tcptrace_lab.classify.control.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender

@@ -9,8 +9,9 @@ import pytest
 
 from tcptrace_lab.classify.control import identify as identifying
 from tcptrace_lab.classify.control.candidates import candidates
+from tcptrace_lab.classify.control.hearing import heard_to_the_end, replays
 from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
-from tcptrace_lab.classify.control.likelihood import Replay, heard_to_the_end, replays
+from tcptrace_lab.classify.control.likelihood import Replay
 from tcptrace_lab.classify.control.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender

@@ -9,7 +9,9 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.control.ack_columns import AckColumns
-from tcptrace_lab.classify.control.replayed import Replayed, _acks, _reached, replayed
+from tcptrace_lab.classify.control.hidden import acks_at
+from tcptrace_lab.classify.control.replayed import Replayed, replayed
+from tcptrace_lab.classify.control.unused import reached
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.windows import fills_rwnd
 from tcptrace_lab.scenario import (
@@ -101,9 +103,9 @@ def test_an_ack_of_many_segments_opens_a_window_used_to_half_by_all_of_them() ->
     ]
     seen = ladder(sent, list(zip(times[1:], (4, 12, 26, 42, 58), strict=True)), rwnd=16 * SMSS)
     table = seen.shown_columns
-    reached = _reached(seen, table, _acks(seen, table), np.arange(len(table["time_ns"])))
+    most = reached(seen, table, acks_at(seen, table), np.arange(len(table["time_ns"])))
     # 16 + 14 = 30, which is below 2 x 16: the ACK of 16 makes it 46. At most a segment more may have been outstanding.
-    assert 46 * SMSS <= reached[-1] <= (2 * 17 + 16) * SMSS
+    assert 46 * SMSS <= most[-1] <= (2 * 17 + 16) * SMSS
 
 
 @pytest.mark.parametrize("name", CONTROLS)

@@ -5,7 +5,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::arrays::Column;
-use crate::infer::candidates::evidence::{self, Reduction};
+use crate::infer::candidates::{
+    evidence::{self, Reduction},
+    piece::FRACTIONS,
+};
 
 /// Where candidates are compared with what was sent (infer/candidates/evidence.rs).
 #[pyclass(frozen)]
@@ -71,6 +74,6 @@ impl Evidence {
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("FRACTIONS", evidence::FRACTIONS.to_vec())?;
+    module.add("FRACTIONS", FRACTIONS.to_vec())?;
     module.add_class::<Evidence>()
 }

@@ -76,9 +76,7 @@ pub fn run(
     let mut clock = Clock::default();
     let mut batch: Vec<Passing> = Vec::with_capacity(BATCH);
     let mut behind: Option<Behind<Box<dyn Write>>> = None;
-    let mut frame = Vec::new();
-    let mut failed = None;
-    let mut sink = sink;
+    let (mut frame, mut failed, mut sink) = (Vec::new(), None, sink);
     loop {
         let more = reader.next_records(|record| {
             let index = counts.records;
@@ -118,19 +116,7 @@ pub fn run(
             break;
         }
     }
-    for carrier in &mut carriers {
-        carrier.settle(|_, out_ns| {
-            if let Some(behind) = &mut behind {
-                behind.decide(out_ns);
-            }
-        });
-    }
-    if let Some(behind) = behind {
-        behind.finish()?;
-    } else if let Some(sink) = sink {
-        // Nothing entered: an empty capture all the same.
-        open(sink, 0)?.finish()?;
-    }
+    settle(&mut carriers, behind, sink)?;
     counts.elsewhere = entrance.elsewhere;
     counts.cut_up = entrance.cut_up;
     counts.out_of_order = clock.out_of_order;
@@ -170,6 +156,27 @@ fn open(sink: Exit, epoch_ns: i64) -> io::Result<Behind<Box<dyn Write>>> {
     let file: Box<dyn Write> = Box::new(BufWriter::with_capacity(1 << 18, sink.file));
     let writer = Writer::new(file, Layout::new(sink.format, RAW))?;
     Ok(Behind::new(writer, epoch_ns))
+}
+
+/// What was still on its way comes out, and the capture behind the path ends.
+fn settle(
+    carriers: &mut [Carrier],
+    mut behind: Option<Behind<Box<dyn Write>>>,
+    sink: Option<Exit>,
+) -> io::Result<()> {
+    for carrier in carriers {
+        carrier.settle(|_, out_ns| {
+            if let Some(behind) = &mut behind {
+                behind.decide(out_ns);
+            }
+        });
+    }
+    match (behind, sink) {
+        (Some(behind), _) => behind.finish().map(drop),
+        // Nothing entered: an empty capture all the same.
+        (None, Some(sink)) => open(sink, 0)?.finish().map(drop),
+        (None, None) => Ok(()),
+    }
 }
 
 fn carry(carriers: &mut [Carrier], batch: &[Passing]) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,27 +45,34 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats
 
 
-def decide(
-    seen: Reconstruction,
-    replays: Sequence[Replay],
-    rate: ByRate,
-    *,
-    is_holed: bool = False,
-    is_rough: bool = False,
-    is_untimed: bool = False,
-) -> Identified:
-    """The set, and the name if there is one, from everything replayed and what tells of a rate.
+@dataclass(frozen=True, kw_only=True)
+class Doubts:
+    """What a tap leaves open of what is replayed.
 
-    `is_holed`: beside a packet that is missing a piece may be disturbed that the best follows by chance. `is_rough`:
-    less than what is open refutes nobody; `is_untimed`: nobody who goes by delay.
+    `is_holed`: packets, or times, were inferred: beside a packet that is missing a piece may be disturbed that the best
+    follows by chance. `is_rough`: which of two copies was the packet, or where in a tick it came: less than what is
+    open refutes nobody; `is_untimed`: what arrived when in a recovery: nobody who goes by delay. `tick_ns`: by how much
+    a round trip may have been shorter than its stamps say, where that is more than a format's rounding.
     """
+
+    is_holed: bool = False
+    is_rough: bool = False
+    is_untimed: bool = False
+    tick_ns: int = 0
+
+    @property
+    def is_any(self) -> bool:
+        return self.is_holed or self.is_rough or self.is_untimed
+
+
+NONE = Doubts()
+
+
+def decide(seen: Reconstruction, replays: Sequence[Replay], rate: ByRate, doubts: Doubts = NONE) -> Identified:
+    """The set, and the name if there is one, from everything replayed and what tells of a rate."""
     noise = noise_of(replays)
-    best = _least_off(replays, noise)
-    disturbed = 0 if best is None else int(is_holed) + int(np.count_nonzero(best.sizes > CLEAR_OF_NOISE * noise))
-    # A piece beyond what is open is a rarer disturbance than one within: it says more where the best has few.
-    odd = 0 if best is None else min(int(is_holed) + best.unfit, disturbed)
-    bounds = [0.0 if best is None else most_per_piece(few, len(best.sizes)) for few in (disturbed, odd)]
-    told = log_likelihoods(table_of(replays), noise, *bounds)
+    likeliest = _least_off(replays, noise)
+    disturbed, told = _told(replays, likeliest, noise, is_holed=doubts.is_holed)
     likely = {id(each): own for each, own in zip(replays, told, strict=True)}
     families = best_of_families(_likeliest_first(replays, told))
     if rate.is_bbr:
@@ -79,39 +86,14 @@ def decide(
         return all_left(families, reason, confidence=share)
     best = families[0]
     behind = {id(each): 0.0 if sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families}
-    # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof. Nor
-    # is it where the receiver held it back most of the time: its losses cut a window that had not been seen.
+    # Held back by the receiver most of the time its losses cut a window that had not been seen.
     is_held = seen.limits.get("rwnd", 0.0) >= MAJORITY
-    fewest = FEWEST_CLEAR if disturbed or is_held or ODD_PLACES_SHARE * len(best.sizes) >= 1 else 1
-    is_sure = disturbed <= int(is_holed) and not is_held
-    no_chance = {id(each) for each in families if is_sure and is_no_chance(each, best, noise)}
-    odds = {
-        id(each): behind[id(each)] + (NO_CHANCE if id(each) in no_chance and not each.candidate.is_by_delay else 0.0)
-        for each in families
-    }
     # Who had no past to choose from, or not its own, may be behind in a few by that alone.
     with_pasts = {
         each.candidate.name for each in replays if each.tape.is_remembered and each.candidate.is_told_by_pasts
     }
-    left = [
-        each
-        for each in families
-        if ((is_rough or (is_untimed and each.candidate.is_by_delay)) and not each.unfit)
-        or odds[id(each)] <= REFUTED
-        or not (
-            is_clearly_off(
-                each,
-                best,
-                noise,
-                min(fewest if each.unfit else FEWEST_CLEAR, len(each.sizes)),
-                odd=MINORITY
-                if best.tape.is_remembered and each.candidate.name not in with_pasts
-                else ODD_CUTS_SHARE * (disturbed > 0),
-                is_holed=is_holed,
-            )
-            or id(each) in no_chance
-        )
-    ]
+    bar = _Bar(best, noise, disturbed, doubts, is_held, with_pasts if best.tape.is_remembered else None)
+    left = [each for each in families if not bar.is_refuted(each, behind[id(each)])]
     is_ahead = len(families) < 2 or behind[id(families[1])] > REFUTED
     # The true law explains most of the loss cycles and reductions; two odd ones are no rule of their own.
     is_foreign = best.explained < MAJORITY and best.unfit >= FEWEST_ALIKE
@@ -123,7 +105,62 @@ def decide(
     weights = np.exp([-behind[id(each)] for each in left])
     shares = tuple(float(share) for share in weights / weights.sum())
     out = [each for each in families if each not in left]
-    return answer(left, out, shares, is_whole=not (is_holed or is_rough or is_untimed))
+    return answer(left, out, shares, is_whole=not doubts.is_any)
+
+
+def _told(
+    replays: Sequence[Replay], best: Replay | None, noise: Floats, *, is_holed: bool
+) -> tuple[int, Sequence[float]]:
+    """How many pieces of the best are disturbed, for all that is known, and how likely that leaves each candidate."""
+    if best is None:
+        return 0, log_likelihoods(table_of(replays), noise, 0.0, 0.0)
+    disturbed = int(is_holed) + int(np.count_nonzero(best.sizes > CLEAR_OF_NOISE * noise))
+    # A piece beyond what is open is a rarer disturbance than one within: it says more where the best has few.
+    odd = min(int(is_holed) + best.unfit, disturbed)
+    bounds = [most_per_piece(few, len(best.sizes)) for few in (disturbed, odd)]
+    return disturbed, log_likelihoods(table_of(replays), noise, *bounds)
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """What it takes to refute a family beside the best.
+
+    `disturbed`: so many pieces of the best's are; `is_held`: the receiver held the sender back most of the time;
+    `with_pasts`: who could choose a past that fits (None: the best has not).
+    """
+
+    best: Replay
+    noise: Floats
+    disturbed: int
+    doubts: Doubts
+    is_held: bool
+    with_pasts: set[str] | None
+
+    def is_refuted(self, each: Replay, behind: float) -> bool:
+        """`behind`: by what log odds it is less likely than the best."""
+        by_delay = each.candidate.is_by_delay
+        if (self.doubts.is_rough or (self.doubts.is_untimed and by_delay)) and not each.unfit:
+            return False
+        is_sure = self.disturbed <= int(self.doubts.is_holed) and not self.is_held
+        has_no_chance = is_sure and is_no_chance(each, self.best, self.noise)
+        if behind + (NO_CHANCE if has_no_chance and not by_delay else 0.0) <= REFUTED:
+            return False
+        return has_no_chance or self._is_clearly_off(each)
+
+    def _is_clearly_off(self, each: Replay) -> bool:
+        pieces = len(self.best.sizes)
+        # Of so many pieces one may be disturbed that the best follows by chance; once within what is open is no proof.
+        is_odd = self.disturbed or self.is_held or ODD_PLACES_SHARE * pieces >= 1
+        fewest = FEWEST_CLEAR if is_odd or not each.unfit else 1
+        is_chosen = self.with_pasts is not None and each.candidate.name not in self.with_pasts
+        return is_clearly_off(
+            each,
+            self.best,
+            self.noise,
+            min(fewest, len(each.sizes)),
+            odd=MINORITY if is_chosen else ODD_CUTS_SHARE * (self.disturbed > 0),
+            is_holed=self.doubts.is_holed,
+        )
 
 
 def _least_off(replays: Sequence[Replay], noise: Floats) -> Replay | None:

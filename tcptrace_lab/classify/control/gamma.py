@@ -15,7 +15,8 @@ from functools import partial
 import numpy as np
 
 from tcptrace_lab.classify.control.candidates import Candidate, with_gamma
-from tcptrace_lab.classify.control.likelihood import REFUTED, Hearing, Replay, log_likelihood, noise_of, replays, stages
+from tcptrace_lab.classify.control.hearing import Hearing, replays, stages
+from tcptrace_lab.classify.control.likelihood import REFUTED, Replay, log_likelihood, noise_of
 from tcptrace_lab.classify.control.tape import Tape
 from tcptrace_lab.classify.control.values import Values
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown

@@ -6,7 +6,7 @@ leaves is decided.py's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from tcptrace_lab.classify.control.by_rate import probes_of
 from tcptrace_lab.classify.control.candidates import Candidate, candidates, other_clocks, other_starts
-from tcptrace_lab.classify.control.decided import answer, best_of_families, decide
+from tcptrace_lab.classify.control.decided import NONE, Doubts, answer, best_of_families, decide
 from tcptrace_lab.classify.control.followed import (
     excused,
     grows_alone,
@@ -23,8 +23,9 @@ from tcptrace_lab.classify.control.followed import (
     starts_throughout,
 )
 from tcptrace_lab.classify.control.gamma import begins_as_seen, replays_of_gammas
+from tcptrace_lab.classify.control.hearing import heard_to_the_end, replays, unheard
 from tcptrace_lab.classify.control.identified import HIDDEN, Identified
-from tcptrace_lab.classify.control.likelihood import LEAST_NOISE_SEGMENTS, Replay, heard_to_the_end, replays, unheard
+from tcptrace_lab.classify.control.likelihood import LEAST_NOISE_SEGMENTS, Replay
 from tcptrace_lab.classify.control.remembered import remembering
 from tcptrace_lab.classify.control.silences import excused_behind, silences
 from tcptrace_lab.classify.control.tape import Tape, Tapes
@@ -42,20 +43,17 @@ def identify(
     handshake_rtt_ns: int | None = None,
     recovery: str | None = None,
     chosen: Sequence[Candidate] = (),
-    is_holed: bool = False,
-    is_rough: bool = False,
-    is_untimed: bool = False,
+    doubts: Doubts = NONE,
     is_emptied: bool = False,
-    tick_ns: int = 0,
 ) -> Identified:
-    """The controls that a capture at the sender does not refute; `is_holed`: packets, or times, were inferred;
-    `is_rough`: which of two copies was the packet, or where in a tick it came; `is_untimed`: what arrived when in a
-    recovery; `is_emptied`: the path's queue was empty at the least round trip that the capture has; `tick_ns`: by
-    how much a round trip may have been shorter than its stamps say, where that is more than a format's rounding."""
+    """The controls that a capture at the sender does not refute.
+
+    `is_emptied`: the path's queue was empty at the least round trip that the capture has.
+    """
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
     rate = probes_of(seen)
-    if is_holed and len(rate.probes) < 2:
+    if doubts.is_holed and len(rate.probes) < 2:
         # Which ACKs released what was sent is not all seen: once may be a flight of a window's.
         rate = replace(rate, probes=())
     written = Tapes.of(seen, handshake_rtt_ns, recovery)
@@ -78,24 +76,40 @@ def identify(
         # Whose rate was its own has no window to be another Compound's.
         found = [*found, *replays_of_others(found, asked, written)]
     found = list(map(excused, found))
-    ask = partial(decide, seen, rate=rate, is_holed=is_holed, is_rough=is_rough, is_untimed=is_untimed)
-    told = ask(found)
-    if tick_ns and told.left:
-        # A law that goes by delay read it on its own host, and finer: that refutes nobody, and names none.
-        by_delay = [each for each in asked if each.is_by_delay]
-        sooner = replays(by_delay, written.read_sooner(tick_ns), found[0].initial_window, found)
-        told = _with_those(told, [each for each in ask([*found, *sooner]).left if each.tape.is_sooner])
-    if is_holed and len(silent := silences(seen)):
-        # Nor does what such a law heard in a silence of the tap.
-        others = [each for each in found if not each.candidate.is_by_delay]
-        left = ask([*others, *excused_behind(silent, found)]).left
-        told = _with_those(told, [each for each in left if each.candidate.is_by_delay and is_followed(each)])
+    told = _by_what_was_heard(
+        seen, found, partial(decide, seen, rate=rate, doubts=doubts), doubts, asked=asked, written=written
+    )
     if told.control is not None or not told.left:
         return told
     # BBR's window is not replayed.
     if not any(map(_grows, told.left)):
         return told.or_bbr()
     return told if any(map(is_followed, told.left)) else told.or_bbr("nor was any law followed to the ACK")
+
+
+def _by_what_was_heard(
+    seen: Reconstruction,
+    found: Sequence[Replay],
+    ask: Callable[[Sequence[Replay]], Identified],
+    doubts: Doubts,
+    *,
+    asked: Sequence[Candidate],
+    written: Tapes,
+) -> Identified:
+    """What is decided of all that were replayed, and who may have been meant if a law that goes by delay heard other
+    round trips than the capture has."""
+    told = ask(found)
+    if doubts.tick_ns and told.left:
+        # It read them on its own host, and finer: that refutes nobody, and names none.
+        by_delay = [each for each in asked if each.is_by_delay]
+        sooner = replays(by_delay, written.read_sooner(doubts.tick_ns), found[0].initial_window, found)
+        told = _with_those(told, [each for each in ask([*found, *sooner]).left if each.tape.is_sooner])
+    if doubts.is_holed and len(silent := silences(seen)):
+        # Nor does what it heard in a silence of the tap.
+        others = [each for each in found if not each.candidate.is_by_delay]
+        left = ask([*others, *excused_behind(silent, found)]).left
+        told = _with_those(told, [each for each in left if each.candidate.is_by_delay and is_followed(each)])
+    return told
 
 
 def _with_those(told: Identified, others: Sequence[Replay]) -> Identified:

@@ -7,7 +7,7 @@ import numpy as np
 from tcptrace_lab.classify.control.followed import is_followed
 from tcptrace_lab.classify.control.identified import Identified
 from tcptrace_lab.classify.sender.by_losses import limits_by_losses
-from tcptrace_lab.classify.sender.limits import closed_only, limits_told, stood
+from tcptrace_lab.classify.sender.limits import Known, closed_only, limits_told, stood
 from tcptrace_lab.reconstruct.away.self_clocking import is_spaced
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -27,18 +27,17 @@ def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hide
     if hides_flight:
         limits = closed_only(seen, who.tap)
     else:
-        limits = limits_told(
-            seen,
-            who.tap,
+        known = Known(
             is_rebuilt=who.view is not None or who.before_tap_ns != 0,
             is_blurred=who.is_blurred or who.tap.blurs_flight,
-            is_paced=identified.control == "bbr",
-            held=held(seen, identified),
             before_ns=0 if who.view is not None else who.before_tap_ns or 0,
             is_rhythm=who.view is not None and who.view.is_inferred,
             is_spaced=who.before_tap_ns is None and is_spaced(seen.timeline),
+            is_paced=identified.control == "bbr",
+            held=held(seen, identified),
             is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
         )
+        limits = limits_told(seen, who.tap, known)
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
         # Of several readings the one that leaves less open; the data alone does not show a closed window.
         told = [limits, who.by_flights]

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
+from tcptrace_lab.classify.control.decided import Doubts
 from tcptrace_lab.classify.control.followed import is_followed, is_followed_to_the_ack
 from tcptrace_lab.classify.control.identified import HIDDEN, UNKNOWN, Identified
 from tcptrace_lab.classify.control.identify import identify
@@ -50,14 +51,16 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
         initial_window=initial_window(seen, who.handshake_rtt_s),
         recovery=tcp.recovery,
         handshake_rtt_ns=_handshake_rtt_ns(who) or _unseen_handshake_ns(seen, path),
-        is_holed=is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
-        is_rough=who.tap.blurs_times
-        or is_open
-        or _beside_holes(seen, who)
-        or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
-        # Between two anchors of a rhythm the flight is taken to change evenly, as no law that goes by delay has to.
-        is_untimed=who.tap.hides_blocks or (view is not None and view.is_inferred),
-        tick_ns=_unread_ns(who.tap.clock),
+        doubts=Doubts(
+            is_holed=is_holed or who.tap.is_coarse or (view is not None and view.is_inferred),
+            is_rough=who.tap.blurs_times
+            or is_open
+            or _beside_holes(seen, who)
+            or not who.tap.clock.tells(least_rtt_ns(seen), ticks=TICKS_PER_ROUND),
+            # Between two anchors of a rhythm the flight is taken to change evenly, as no law that goes by delay has to.
+            is_untimed=who.tap.hides_blocks or (view is not None and view.is_inferred),
+            tick_ns=_unread_ns(who.tap.clock),
+        ),
         # A base round trip that is bounded from below was met at a load that leaves no queue.
         is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
     )

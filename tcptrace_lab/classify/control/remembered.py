@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.followed import SIGNED_SHARE, is_followed
 from tcptrace_lab.classify.control.gamma import nearest_of
-from tcptrace_lab.classify.control.likelihood import Replay, replays
+from tcptrace_lab.classify.control.hearing import replays
+from tcptrace_lab.classify.control.likelihood import Replay
 from tcptrace_lab.classify.control.marks import ACK, ARRIVAL, LOSS, RECOVERED, SET, Mark
 from tcptrace_lab.classify.control.tape import Tape, Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tcptrace_lab.classify.path.captured import Captured
 from tcptrace_lab.classify.path.path import PathEstimate, infer_path
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -21,13 +22,11 @@ def path_of(
     elif who.where is not None and who.place == "unknown" and who.where.to_sender_ns is None:
         # At the receiver, for all that is seen.
         before_ns = None
-    found = infer_path(
-        seen,
+    captured = Captured(
         handshake_rtt_s=who.handshake_rtt_s,
         around_s=None if who.where is None else who.where.around_s,
         vantage="receiver" if who.is_blurred else who.place,
         clock=tap.ack_clock,
-        beside=beside,
         by_rhythm=rebuilt is not None and rebuilt.is_inferred,
         before_ns=before_ns,
         near_ns=who.near_ns,
@@ -38,6 +37,7 @@ def path_of(
         # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.
         by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
     )
+    found = infer_path(seen, captured, beside=beside)
     seen.let_go("under_way")
     # What had arrived is asked for again, what tells it is not.
     seen.timeline.let_go("scoreboard")

@@ -8,6 +8,7 @@ the path's from below.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -310,11 +311,7 @@ def _mode(
     peak = highest_mode(bins, blur)
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
-    # A queue of more shows that the path, not the sender, sets the pace.
-    queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9 + clock.doubt_ns) & ~runs.compressed
-    # Known to the clock are the stamps of a round trip, and those of the least.
-    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, 2 * clock.doubt_ns)
-    pressed = (runs.slowed | queued) & (stood | (runs.spans_ns < MAJORITY * runs.base_ns))
+    pressed = _pressed(runs, clock)
     if np.count_nonzero(pressed) < FEWEST_SAMPLES:
         return unknown("segments were acknowledged as they were sent, and met no queue: the path never set the pace")
     rates, delay, spans = runs.rates[pressed], runs.delay_ns[pressed], runs.spans_ns[pressed]
@@ -335,16 +332,8 @@ def _mode(
     method = f"mode of the rate at which {words} are acknowledged ({np.mean(near):.0%} of the runs)"
     if steady is not None and steady < STEADY_SHARE:
         implied = float(np.percentile(delay, 95)) / 1e9 * value
-        if implied > OTHERS_FACTOR * own:
-            return None
-        if _in_bursts(uneven[near]):
-            return Estimate(value=value, method=f"{method}; in bursts, at other rates too") if is_longest else None
-        if runs.is_read_slowly and _is_varied(uneven[near]):
-            # Window updates carry ACK numbers: which ACK tells of an arrival, and which of a read, is not known.
-            # Reads do not come as evenly as full packets out of one queue.
-            return unknown(f"{method}; at other rates while a queue stood, to a receiver that acknowledges as it reads")
-        # A standing queue that empties at many rates: others use it too.
-        return Estimate(value=value, low=low, high=None, method=f"{method}; at other rates while a queue stood: shared")
+        shared = Estimate(value=value, low=low, high=None, method=method)
+        return None if implied > OTHERS_FACTOR * own else _at_others_too(runs, uneven[near], shared, is_longest)
     # Under a coarse clock runs are faster by its ticks alone.
     is_fine = not (blur or clock.stalled_ns or runs.is_inferred or runs.compressed.all())
     carried = highest_mode(bins[~runs.compressed], blur) if is_fine else None
@@ -371,6 +360,31 @@ def _mode(
     if np.mean(near) < MAJORITY:
         return Estimate(value=value, method=f"{method}; most were at others: no one pace")
     return Estimate(value=value, low=low, high=high, method=method)
+
+
+def _pressed(runs: Runs, clock: Clock) -> Bools:
+    """The runs of which the path, not the sender, set the pace: a queue stood before them."""
+    queued = (runs.delay_ns > DELAYED_ACK_SEGMENTS / runs.rates * 1e9 + clock.doubt_ns) & ~runs.compressed
+    # Known to the clock are the stamps of a round trip, and those of the least.
+    stood = runs.least_ns > np.maximum(1 / runs.rates * 1e9, 2 * clock.doubt_ns)
+    found: Bools = (runs.slowed | queued) & (stood | (runs.spans_ns < MAJORITY * runs.base_ns))
+    return found
+
+
+def _at_others_too(runs: Runs, uneven: Floats, found: Estimate, is_longest: bool) -> Estimate | None:
+    """What a mode is worth, of runs as `uneven`, where a queue that stood emptied at other rates as well."""
+    if _in_bursts(uneven):
+        return (
+            Estimate(value=found.value, method=f"{found.method}; in bursts, at other rates too") if is_longest else None
+        )
+    if runs.is_read_slowly and _is_varied(uneven):
+        # Window updates carry ACK numbers: which ACK tells of an arrival, and which of a read, is not known.
+        # Reads do not come as evenly as full packets out of one queue.
+        return unknown(
+            f"{found.method}; at other rates while a queue stood, to a receiver that acknowledges as it reads"
+        )
+    # A standing queue that empties at many rates: others use it too.
+    return replace(found, method=f"{found.method}; at other rates while a queue stood: shared")
 
 
 def _is_varied(uneven: Floats) -> bool:

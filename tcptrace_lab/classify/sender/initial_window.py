@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tcptrace_lab import _core
@@ -16,31 +18,45 @@ PROBE_FACTOR = 1.5
 FIRST_SHARE = 0.75
 # Where a flight ends at a tap away from its sender the next ACK is later than its segments alone make it.
 PAUSE_FACTOR = 1.5
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, kw_only=True)
+class Captured:
+    """What of a first flight its tap carries.
+
+    `is_holed`: it lost packets, the first ACK perhaps; `misses_acks`: some are not in the capture; `is_unseen`: only
+    the order of what was sent is known, so that one segment more may be the second flight's, and not one that a
+    receiver left waiting; `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight
+    may still come when its first ACK passes; `line_ns`: so long, as far as that is known; `tick_ns`: of a clock that
+    tells nothing finer.
+    """
+
+    is_holed: bool = False
+    misses_acks: bool = False
+    is_unseen: bool = False
+    is_behind_line: bool = False
+    line_ns: int = 0
+    tick_ns: int = 0
+
+
+WHOLE = Captured()
 
 
 def initial_window(
     seen: Reconstruction,
     handshake_rtt_s: float | None = None,
+    captured: Captured = WHOLE,
     *,
-    is_holed: bool = False,
     is_bbr: bool = False,
-    is_unseen: bool = False,
-    is_behind_line: bool = False,
-    line_ns: int = 0,
-    tick_ns: int = 0,
-    misses_acks: bool = False,
 ) -> int | None:
     """Segments sent before the first ACK of data (RFC 6928); None where the beginning is not in the capture.
 
     None too where the receiver's window had no room for more: then it is that; where the application had no more, but
     for a word or two that are passed over; and where the next data captured leaves a hole: the tap lost some, of this
     flight or of what followed. A probe (RFC 8985 section 7.2: new data after twice the round trip of the handshake) is
-    none of them. `is_holed`: the tap lost packets, the first ACK perhaps; `is_bbr`: a window that grows by what is
-    acknowledged whether or not it was filled, in packets of any size; `is_unseen`: only the order of what was sent is
-    known, so that one segment more may be the second flight's, and not one that a receiver left waiting;
-    `is_behind_line`: segments take longer to the tap than a burst does, so that a first flight may still come when its
-    first ACK passes; `line_ns`: so long, as far as that is known; `tick_ns`: of a clock that tells nothing finer;
-    `misses_acks`: some are not in the capture.
+    none of them. `is_bbr`: a window that grows by what is acknowledged whether or not it was filled, in packets of any
+    size.
     """
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
@@ -48,86 +64,17 @@ def initial_window(
     if len(timeline.slack) and not seen.base_rtt_ns:
         # Rebuilt, and the clock tells no round trip: one flight is not told from the next.
         return None
-    # Duplicates answer data too: the first may have been lost.
-    answers = np.flatnonzero((timeline.newly_acked > 0) | timeline.is_dupack)
-    begin = _first_flight(timeline, answers)
-    if begin is None or (begin and is_bbr):
+    flight = _flight(seen, handshake_rtt_s, captured, is_bbr=is_bbr)
+    if flight is None or flight.is_written_apart or flight.may_go_on or flight.ends_short or flight.is_not_whole:
         return None
-    if not begin and int(timeline.send_offset[0]) > timeline.smss:
-        # One segment that the tap lost is counted; of more, what was captured first may be a later flight's.
-        return None
-    begin_ns = int(timeline.send_ns[begin])
-    answers = answers[answers >= timeline.acks_before_send[begin]] if begin else answers
-    answer_ns = timeline.ack_ns[answers[0]] if len(answers) else np.iinfo(np.int64).max
-    until, probed_ns, is_unheard = answer_ns, np.iinfo(np.int64).max, False
-    if seen.base_rtt_ns:
-        # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
-        until = min(until, begin_ns + int((FIRST_SHARE if is_holed else 1.0) * seen.base_rtt_ns))
-    if handshake_rtt_s is not None:
-        probe = begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9)
-        # A probe follows a pause: what comes at the flight's pace is the rest of it, on a line that is slow for these.
-        probed = int(np.searchsorted(timeline.send_ns, probe, side="left"))
-        if not _goes_on(timeline.send_ns[begin : probed + 1]):
-            until, probed_ns = min(until, probe), probe
-        if len(answers):
-            soon = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
-            is_unheard = _follows_others(timeline, int(timeline.snd_una[answers[0]]))
-            until = min(until, soon) if is_unheard else until
-    # The first one of later.
-    behind = int(np.searchsorted(timeline.send_ns, until, side="left"))
-    pause_ns = MAJORITY * seen.base_rtt_ns
-    if behind <= begin or _waited(timeline.send_ns[begin:behind], pause_ns + (tick_ns if pause_ns else 0)):
-        return None
-    lasted_ns = int(timeline.send_ns[behind - 1]) - begin_ns
-    is_timed = not (len(timeline.slack) or is_unseen or is_behind_line)
-    is_long = is_timed and 0 < FIRST_SHARE * seen.base_rtt_ns < lasted_ns - tick_ns
-    if is_long and _goes_on(timeline.send_ns[begin : behind + 1]):
-        # An application's pace, which the first ACK does not change.
-        return None
-    is_followed = behind < len(timeline.send_ns) and timeline.send_ns[behind] < min(answer_ns, probed_ns)
-    is_paused = is_followed and _waited(timeline.send_ns[behind - 1 : behind + 1], pause_ns)
-    if is_followed and not (is_paused and (misses_acks or is_unheard)):
-        # More left before an ACK released any: at the application's pace, but where a pause tells of a missing ACK.
-        return None
-    if is_unseen and behind == len(timeline.send_ns):
-        # It was all that there was to send.
-        return None
-    may_go_on = (is_unheard or is_behind_line) and behind < len(timeline.send_ns)
-    if may_go_on and (
-        _goes_on(timeline.send_ns[begin : behind + 1])
-        # Of one alone no pace is known, but that nothing which an ACK released comes as soon.
-        or (behind == begin + 1 and timeline.send_ns[behind] - answer_ns < line_ns)
-    ):
-        return None
-    ends = timeline.send_end[behind - 1 : behind + 1] - timeline.send_offset[behind - 1 : behind + 1]
-    if until < answer_ns and (ends < timeline.smss).any():
-        # What follows may have been written later, or its short end have waited for an answer (Nagle), and the window
-        # have had room for it all along.
-        return None
-    # From the first byte of the connection: the tap may have lost the segment that had it.
-    beginning = int(timeline.send_offset[begin]) if begin else min(timeline.first_offset, 0)
-    top = int(timeline.snd_max[behind - 1])
-    sent = top - beginning
-    if len(timeline.slack) and timeline.slack[max(int(timeline.acks_before_send[begin]) - 1, 0)] >= timeline.smss:
-        # Rebuilt, and not known to the segment: what came later than a round trip may have been asked for by the first.
-        came = timeline.snd_una[timeline.ack_ns < answer_ns + FIRST_SHARE * seen.base_rtt_ns]
-        waiting = 0 if is_unseen else timeline.smss
-        if sent > int(came.max(initial=beginning)) - beginning + waiting:
-            return None
-        if not _ends_in_pause(timeline, int(came.max(initial=beginning))):
-            # Nor where that ends: on a slow line the next flight comes on the heels of the first.
-            return None
-        if _is_short(timeline, begin) and behind > begin + 1:
-            # A word, and what was written behind it, perhaps when its answer had come.
-            return None
-    # Two stamps are apart by a tick more or less than what they were put on.
-    soonest_ns = 0.0 if handshake_rtt_s is None else PROBE_FACTOR * (handshake_rtt_s * 1e9 - tick_ns) - tick_ns
-    is_open = handshake_rtt_s is None or tick_ns > 0
-    if is_open and _may_be_probe(timeline.send_ns[begin:behind], soonest_ns):
+    begin, behind, top = flight.begin, flight.behind, flight.top
+    is_open = handshake_rtt_s is None or captured.tick_ns > 0
+    if is_open and _may_be_probe(timeline.send_ns[begin:behind], _soonest_probe_ns(handshake_rtt_s, captured.tick_ns)):
         return None
     if behind < len(timeline.send_ns) and int(timeline.send_offset[behind]) > top:
         return None
-    offered = timeline.rwnd[timeline.ack_ns < until]
+    sent = top - flight.beginning
+    offered = timeline.rwnd[timeline.ack_ns < flight.until_ns]
     if len(offered) and sent + timeline.smss > int(offered.max()):
         return None
     if _falls_short(timeline, top, sent):
@@ -136,6 +83,144 @@ def initial_window(
     # Linux counts packets, RFC 5681 bytes: of short segments between full ones it is not known which of both was full.
     packets = np.count_nonzero(~timeline.is_retransmission[begin:behind])
     return None if packets > segments else segments
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flight:
+    """The sends from `begin` up to `behind`, the first one that is later than `until_ns`; one at least.
+
+    `answer_ns`: when the first ACK of it passed; `probed_ns`: from when on a pause makes what is sent a probe;
+    `is_unheard`: ACKs before the first captured one are missing.
+    """
+
+    timeline: Timeline
+    captured: Captured
+    base_rtt_ns: int
+    begin: int
+    behind: int
+    until_ns: int
+    answer_ns: int
+    probed_ns: int
+    is_unheard: bool
+
+    @property
+    def top(self) -> int:
+        """The offset at which it ends."""
+        return int(self.timeline.snd_max[self.behind - 1])
+
+    @property
+    def beginning(self) -> int:
+        """From the first byte of the connection: the tap may have lost the segment that had it."""
+        timeline = self.timeline
+        return int(timeline.send_offset[self.begin]) if self.begin else min(timeline.first_offset, 0)
+
+    @property
+    def is_last(self) -> bool:
+        """Nothing was sent behind it."""
+        return self.behind == len(self.timeline.send_ns)
+
+    @property
+    def is_written_apart(self) -> bool:
+        """Whether parts of it, or what follows, left when the application wrote it and not with the flight."""
+        sent_ns, captured = self.timeline.send_ns[self.begin :], self.captured
+        behind, pause_ns = self.behind - self.begin, MAJORITY * self.base_rtt_ns
+        if _waited(sent_ns[:behind], pause_ns + (captured.tick_ns if pause_ns else 0)):
+            return True
+        lasted_ns = int(sent_ns[behind - 1] - sent_ns[0])
+        is_timed = not (len(self.timeline.slack) or captured.is_unseen or captured.is_behind_line)
+        is_long = is_timed and 0 < FIRST_SHARE * self.base_rtt_ns < lasted_ns - captured.tick_ns
+        if is_long and _goes_on(sent_ns[: behind + 1]):
+            # An application's pace, which the first ACK does not change.
+            return True
+        if self.is_last or sent_ns[behind] >= min(self.answer_ns, self.probed_ns):
+            return False
+        # More left before an ACK released any: at the application's pace, but where a pause tells of a missing ACK.
+        is_paused = _waited(sent_ns[behind - 1 : behind + 1], pause_ns)
+        return not (is_paused and (captured.misses_acks or self.is_unheard))
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether more of it may follow, or it was all that there was to send."""
+        if self.captured.is_unseen and self.is_last:
+            return True
+        if self.is_last or not (self.is_unheard or self.captured.is_behind_line):
+            return False
+        sent_ns = self.timeline.send_ns
+        if _goes_on(sent_ns[self.begin : self.behind + 1]):
+            return True
+        # Of one alone no pace is known, but that nothing which an ACK released comes as soon.
+        return self.behind == self.begin + 1 and sent_ns[self.behind] - self.answer_ns < self.captured.line_ns
+
+    @property
+    def ends_short(self) -> bool:
+        """Whether what follows may have been written later, or its short end have waited for an answer (Nagle), and the
+        window have had room for it all along."""
+        timeline, ends = self.timeline, slice(self.behind - 1, self.behind + 1)
+        lengths = timeline.send_end[ends] - timeline.send_offset[ends]
+        return self.until_ns < self.answer_ns and bool((lengths < timeline.smss).any())
+
+    @property
+    def is_not_whole(self) -> bool:
+        """Whether it was rebuilt and is not known to the segment: what came later than a round trip may have been asked
+        for by the first."""
+        timeline = self.timeline
+        heard = max(int(timeline.acks_before_send[self.begin]) - 1, 0)
+        if not len(timeline.slack) or timeline.slack[heard] < timeline.smss:
+            return False
+        came = timeline.snd_una[timeline.ack_ns < self.answer_ns + FIRST_SHARE * self.base_rtt_ns]
+        most = int(came.max(initial=self.beginning))
+        waiting = 0 if self.captured.is_unseen else timeline.smss
+        return (
+            self.top > most + waiting
+            # Nor where that ends: on a slow line the next flight comes on the heels of the first.
+            or not _ends_in_pause(timeline, most)
+            # A word, and what was written behind it, perhaps when its answer had come.
+            or (_is_short(timeline, self.begin) and self.behind > self.begin + 1)
+        )
+
+
+def _flight(seen: Reconstruction, handshake_rtt_s: float | None, captured: Captured, *, is_bbr: bool) -> _Flight | None:
+    """The first flight that may fill a window; None: there is none, or its beginning is not in the capture."""
+    timeline = seen.timeline
+    # Duplicates answer data too: the first may have been lost.
+    answers = np.flatnonzero((timeline.newly_acked > 0) | timeline.is_dupack)
+    begin = _first_send(timeline, answers)
+    if begin is None or (begin and is_bbr):
+        return None
+    if not begin and int(timeline.send_offset[0]) > timeline.smss:
+        # One segment that the tap lost is counted; of more, what was captured first may be a later flight's.
+        return None
+    begin_ns = int(timeline.send_ns[begin])
+    answers = answers[answers >= timeline.acks_before_send[begin]] if begin else answers
+    answer_ns = int(timeline.ack_ns[answers[0]]) if len(answers) else NEVER
+    until_ns, probed_ns, is_unheard = answer_ns, NEVER, False
+    if seen.base_rtt_ns:
+        # Nothing that an ACK released leaves before one can have come, whether or not the tap caught the first.
+        until_ns = min(until_ns, begin_ns + int((FIRST_SHARE if captured.is_holed else 1.0) * seen.base_rtt_ns))
+    if handshake_rtt_s is not None:
+        probe_ns = begin_ns + int(PROBE_FACTOR * handshake_rtt_s * 1e9)
+        # A probe follows a pause: what comes at the flight's pace is the rest of it, on a line that is slow for these.
+        probed = int(np.searchsorted(timeline.send_ns, probe_ns, side="left"))
+        if not _goes_on(timeline.send_ns[begin : probed + 1]):
+            until_ns, probed_ns = min(until_ns, probe_ns), probe_ns
+        if len(answers):
+            soon_ns = begin_ns + int(FIRST_SHARE * handshake_rtt_s * 1e9)
+            is_unheard = _follows_others(timeline, int(timeline.snd_una[answers[0]]))
+            until_ns = min(until_ns, soon_ns) if is_unheard else until_ns
+    behind = int(np.searchsorted(timeline.send_ns, until_ns, side="left"))
+    if behind <= begin:
+        return None
+    return _Flight(
+        timeline=timeline,
+        captured=captured,
+        base_rtt_ns=seen.base_rtt_ns,
+        begin=begin,
+        behind=behind,
+        until_ns=until_ns,
+        answer_ns=answer_ns,
+        probed_ns=probed_ns,
+        is_unheard=is_unheard,
+    )
 
 
 def _falls_short(timeline: Timeline, top: int, sent: int) -> bool:
@@ -180,6 +265,11 @@ def _waited(sent_ns: Ints, pause_ns: float) -> bool:
     return pause_ns > 0 and bool((np.diff(sent_ns) > pause_ns).any())
 
 
+def _soonest_probe_ns(handshake_rtt_s: float | None, tick_ns: int) -> float:
+    """How soon one may leave: two stamps are apart by a tick more or less than what they were put on."""
+    return 0.0 if handshake_rtt_s is None else PROBE_FACTOR * (handshake_rtt_s * 1e9 - tick_ns) - tick_ns
+
+
 def _may_be_probe(sent_ns: Ints, soonest_ns: float) -> bool:
     """Whether the last leaves alone behind a pause longer than all before it took: two round trips of a handshake, for
     all that is known, which are `soonest_ns` at the least."""
@@ -195,7 +285,7 @@ def _follows_others(timeline: Timeline, una: int) -> bool:
     return una - min(timeline.first_offset, 0) > DELAYED_ACK_SEGMENTS * timeline.smss
 
 
-def _first_flight(timeline: Timeline, answers: Ints) -> int | None:
+def _first_send(timeline: Timeline, answers: Ints) -> int | None:
     """The send with which the first flight begins that may fill a window; None: that has grown by then, or none does.
 
     A flight that ends with a short segment and is answered whole before anything follows was all there was to send; so

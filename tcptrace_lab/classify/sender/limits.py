@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from tcptrace_lab import _core
@@ -39,98 +41,89 @@ RHYTHM_SHARE = 0.7
 FINE_NS = 1_000
 
 
-def limits_told(
-    seen: Reconstruction,
-    tap: Tap,
-    *,
-    is_rebuilt: bool = False,
-    is_blurred: bool = False,
-    is_paced: bool = False,
-    held: float = 0.0,
-    is_law: bool = False,
-    before_ns: int = 0,
-    is_rhythm: bool = False,
-    is_spaced: bool = False,
-) -> dict[str, float]:
-    """The shares by cause; where two causes fit the same time it is `unknown`.
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of a flow's place of capture, and of its control, beside what was in flight.
 
     `is_rebuilt`: captured elsewhere, or behind a line of the sender's. How promptly ACKs released segments is then not
     seen, pauses and emptied windows are. `is_blurred`: neither is how much was in flight, closed windows are, and a
-    round trip of each recovery. `is_paced`: the control is known to send by a rate of its own; that is its window at
-    work. `held`: the share in which what was in flight `stood`, by no control that goes by delay. `is_law`: a law of
-    the table was followed to the ACK, where others were not: what nothing else held back was its window. `before_ns`:
-    what a segment takes to the tap through a line of the sender's. `is_rhythm`: which ACK let what go was told by a
-    rhythm. `is_spaced`: what passes comes at one pace, a queue's before the tap or an application's.
+    round trip of each recovery. `before_ns`: what a segment takes to the tap through a line of the sender's.
+    `is_rhythm`: which ACK let what go was told by a rhythm. `is_spaced`: what passes comes at one pace, a queue's
+    before the tap or an application's.
+
+    `is_paced`: the control is known to send by a rate of its own; that is its window at work. `held`: the share in
+    which what was in flight `stood`, by no control that goes by delay. `is_law`: a law of the table was followed to the
+    ACK, where others were not: what nothing else held back was its window.
     """
+
+    is_rebuilt: bool = False
+    is_blurred: bool = False
+    before_ns: int = 0
+    is_rhythm: bool = False
+    is_spaced: bool = False
+    is_paced: bool = False
+    held: float = 0.0
+    is_law: bool = False
+
+
+def limits_told(seen: Reconstruction, tap: Tap, known: Known) -> dict[str, float]:
+    """The shares by cause; where two causes fit the same time it is `unknown`."""
     if not seen.limits or tap.refuses("limits"):
         return {}
     shares = {**seen.limits, UNKNOWN: 0.0}
-    if before_ns:
-        move(shares, "cwnd", "rwnd", most=_full_with_unpassed(seen, before_ns))
-    missing = missing_share(seen, tap, is_rebuilt=is_rebuilt)
+    if known.before_ns:
+        move(shares, "cwnd", "rwnd", most=_full_with_unpassed(seen, known.before_ns))
+    missing = missing_share(seen, tap, is_rebuilt=known.is_rebuilt)
     if missing > ODD_SHARE:
         # Nor is a law followed to ACKs that are missing.
-        is_blurred, is_law = True, False
-    _leave_pauses(
-        shares,
-        seen,
-        tap,
-        missing=missing,
-        before_ns=before_ns,
-        is_paced=is_paced,
-        is_rebuilt=is_rebuilt,
-        is_spaced=is_spaced,
-    )
-    if not (is_law or is_paced or is_rebuilt):
+        known = replace(known, is_blurred=True, is_law=False)
+    _leave_pauses(shares, seen, tap, known, missing=missing)
+    if not (known.is_law or known.is_paced or known.is_rebuilt):
         for name, most in _before_bursts(seen).items():
             move(shares, name, most=most)
-    if shares["cwnd"] and _in_words(seen) > MAJORITY * shares["cwnd"]:
-        # A word at a time, each held until the last was answered (RFC 896).
-        move(shares, "cwnd", "application")
-    # A send buffer's, or a fixed window's.
-    move(shares, "cwnd", most=held)
-    is_sure = is_law or shares["cwnd"] <= MAJORITY
-    # One that marks cut falls without a loss.
-    is_cut = is_paced or tap.ecn_cuts > 0
-    if not is_cut and (stays_level(seen) if is_rebuilt else not is_sure and does_not_grow(seen)):
-        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed,
-        # or that all that was written had been sent again and again: by chance its writes then meet ACKs.
-        is_written = not is_rebuilt and stays_below(seen) and catches_up(seen)
-        move(shares, "cwnd", "application" if is_written else UNKNOWN)
-    if is_blurred:
+    _leave_written(shares, seen, tap, known)
+    if known.is_blurred:
         # The least windows that fit were taken for what was in flight, which the missing ACKs make more than it was.
-        is_near_known = is_law and not (tap.shift.value is None and tap.blurs_flight)
+        is_near_known = known.is_law and not (tap.shift.value is None and tap.blurs_flight)
         move(shares, "cwnd", most=_near_rwnd(seen) if is_near_known else 1.0)
         move(shares, "rwnd", most=shares["rwnd"] - closed_only(seen, tap).get("rwnd", 0.0))
-    for name, most in _opened(seen, tap, is_blurred=is_blurred, is_rebuilt=is_rebuilt, is_rhythm=is_rhythm).items():
+    for name, most in _opened(seen, tap, known).items():
         move(shares, name, most=most)
     leave_unheard(shares, seen, tap)
-    if is_rebuilt:
+    if known.is_rebuilt:
         # A pause may be a timeout's: what was lost at its beginning left no hole at the tap.
         move(shares, "application", most=_paused_unseen(seen))
     _leave_unscaled(shares, seen, tap)
     return shares
 
 
-def _leave_pauses(
-    shares: dict[str, float],
-    seen: Reconstruction,
-    tap: Tap,
-    *,
-    missing: float,
-    before_ns: int,
-    is_paced: bool,
-    is_rebuilt: bool,
-    is_spaced: bool,
-) -> None:
+def _leave_written(shares: dict[str, float], seen: Reconstruction, tap: Tap, known: Known) -> None:
+    """Takes out of `shares` what was put down to the congestion window and is what was written, or a buffer's."""
+    if shares["cwnd"] and _in_words(seen) > MAJORITY * shares["cwnd"]:
+        # A word at a time, each held until the last was answered (RFC 896).
+        move(shares, "cwnd", "application")
+    # A send buffer's, or a fixed window's.
+    move(shares, "cwnd", most=known.held)
+    is_sure = known.is_law or shares["cwnd"] <= MAJORITY
+    # One that marks cut falls without a loss.
+    is_cut = known.is_paced or tap.ecn_cuts > 0
+    if not is_cut and (stays_level(seen) if known.is_rebuilt else not is_sure and does_not_grow(seen)):
+        # A window of Vegas' kind, or a slow application: at its sender alone promptness tells, where a law is followed,
+        # or that all that was written had been sent again and again: by chance its writes then meet ACKs.
+        is_written = not known.is_rebuilt and stays_below(seen) and catches_up(seen)
+        move(shares, "cwnd", "application" if is_written else UNKNOWN)
+
+
+def _leave_pauses(shares: dict[str, float], seen: Reconstruction, tap: Tap, known: Known, *, missing: float) -> None:
     """Takes out of `shares` what was put down to the application and may be another's."""
+    is_rebuilt, is_paced, before_ns = known.is_rebuilt, known.is_paced, known.before_ns
     unclocked = shares["application"] - min(shares["application"], seen.timeline.observed.starved)
     if is_paced:
         move(shares, "application", "cwnd", most=unclocked)
     elif (
         tap.blurs_flight
         or tap.exceeds_scale
-        or is_spaced
+        or known.is_spaced
         or _may_fill_half(seen, tap)
         or seen.is_stretched
         # Behind a line what waits before the tap is outstanding too; between pauses, elsewhere, bursts may fill a
@@ -152,10 +145,12 @@ def _leave_pauses(
         move(shares, "application", most=shares["application"] - _paused(seen, _core.HOST_NS))
 
 
-def _opened(seen: Reconstruction, tap: Tap, *, is_blurred: bool, is_rebuilt: bool, is_rhythm: bool) -> dict[str, float]:
+def _opened(seen: Reconstruction, tap: Tap, known: Known) -> dict[str, float]:
     """Shares of the time in which recoveries, and the flight, do not tell which window was at work."""
-    opened = {"recovery": recovering_longer(seen)} if is_blurred else _unsure(seen, is_rhythm=is_rhythm)
-    if not is_blurred:
+    if known.is_blurred:
+        opened = {"recovery": recovering_longer(seen)}
+    else:
+        opened = _unsure(seen, is_rhythm=known.is_rhythm)
         opened["recovery"] = recovering_unsure(seen, tap)
     if has_no_block(seen, tap):
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
@@ -164,7 +159,7 @@ def _opened(seen: Reconstruction, tap: Tap, *, is_blurred: bool, is_rebuilt: boo
     opened["cwnd"] = opened.get("cwnd", 0.0) + recovering_beyond(seen)
     for name, share in begun_before(seen, tap).items():
         opened[name] = opened.get(name, 0.0) + share
-    if is_rebuilt:
+    if known.is_rebuilt:
         opened["cwnd"] += _resumed_unseen(seen)
     return opened
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.sender.shares import share_of
-from tcptrace_lab.reconstruct.look import TIMER_NS, TIMER_ROUNDS
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.not_captured import TIMER_NS, TIMER_ROUNDS
 from tcptrace_lab.reconstruct.tap.tap import Tap
 from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import LEAST_FULL_BYTES
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.tap.segment_size import LEAST_FULL_BYTES
 
 # A short segment is the end of what there was to send where the next leaves this much later (as part of a round trip),
 # and by no ACK; an application that is caught up once in so many round trips is what holds its sender back.

@@ -12,8 +12,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE
 from tcptrace_lab.reconstruct.away.numbered import counts_packets
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
-from tcptrace_lab.reconstruct.look import SIDES
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, SIDES
 from tcptrace_lab.reconstruct.timeline import Ints
 
 if TYPE_CHECKING:

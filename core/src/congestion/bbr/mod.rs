@@ -5,13 +5,17 @@
 //! Omitted: segmentation offload; a pacing quantum is one segment, but its share of the window is kept.
 
 mod aggregation;
+mod cycle;
 mod max_filter;
 mod policer;
+mod probe_rtt;
 #[cfg(test)]
 mod tests;
 mod window;
 
+pub use cycle::CYCLE;
 pub use max_filter::MaxFilter;
+pub use probe_rtt::{MIN_RTT_WINDOW_NS, PROBE_RTT_NS};
 
 use super::{Ack, Control, Delivery, Loss, State, Values};
 use crate::network::Random;
@@ -23,13 +27,9 @@ const HIGH_GAIN: f64 = 739.0 / 256.0;
 /// Its inverse drains in one round trip what Startup has queued (section 4.3.2.2).
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 const CWND_GAIN: f64 = 2.0;
-/// One round trip each, in units of the smallest (section 4.3.4.1).
-pub const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Round trips over which the largest delivery rate is the bandwidth: a cycle and two.
 const BANDWIDTH_ROUNDS: u64 = CYCLE.len() as u64 + 2;
-/// The smallest round trip is measured again after this long (section 4.3.5), at a window of four segments, for 200 ms.
-pub const MIN_RTT_WINDOW_NS: i64 = 10_000_000_000;
-pub const PROBE_RTT_NS: i64 = 200_000_000;
+/// The window in which the smallest round trip is measured.
 pub const MIN_CWND_SEGMENTS: f64 = 4.0;
 /// Startup ends when three round trips bring less than a quarter more (section 4.3.2.1).
 const FULL_BANDWIDTH_GROWTH: f64 = 1.25;
@@ -183,41 +183,6 @@ impl Bbr {
         }
     }
 
-    /// Section 4.3.4.3.
-    fn update_cycle(&mut self, state: &State, ack: &Delivery) {
-        if self.mode != Mode::ProbeBw {
-            return;
-        }
-        let min_rtt_ns = self.min_rtt_ns.unwrap_or(i64::MAX);
-        let is_over = ack.now_ns - self.cycle_start_ns > min_rtt_ns;
-        let bandwidth = self.max_bandwidth.get();
-        let in_flight = self.in_flight_at_departure(state, ack, ack.prior_in_flight);
-        let is_next = if self.pacing_gain > 1.0 {
-            // Long enough to be heard of, unless the buffer is too small for it.
-            let aim = self.target(state, bandwidth, self.pacing_gain);
-            is_over && (ack.newly_lost > 0 || in_flight >= aim)
-        } else if self.pacing_gain < 1.0 {
-            is_over || in_flight <= self.target(state, bandwidth, 1.0)
-        } else {
-            is_over
-        };
-        if is_next {
-            self.advance_cycle(ack);
-        }
-    }
-
-    fn advance_cycle(&mut self, ack: &Delivery) {
-        self.cycle_index = (self.cycle_index + 1) % CYCLE.len();
-        self.cycle_start_ns = ack.now_ns;
-    }
-
-    /// Section 4.3.4.2: any phase but the one below 1.
-    fn begin_probe_bw(&mut self, ack: &Delivery) {
-        self.mode = Mode::ProbeBw;
-        self.cycle_index = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
-        self.advance_cycle(ack);
-    }
-
     /// Section 4.3.2.1.
     fn check_full_pipe(&mut self, ack: &Delivery) {
         let is_app_limited = ack.sample.is_some_and(|sample| sample.is_app_limited);
@@ -245,57 +210,6 @@ impl Bbr {
             if in_flight <= self.target(state, self.max_bandwidth.get(), 1.0) {
                 self.begin_probe_bw(ack);
             }
-        }
-    }
-
-    /// Sections 4.1.2 and 4.3.5.
-    fn update_min_rtt(&mut self, state: &mut State, ack: &Delivery) {
-        let measured_ns = *self.min_rtt_at_ns.get_or_insert(ack.now_ns);
-        let has_expired = ack.now_ns > measured_ns + MIN_RTT_WINDOW_NS;
-        if let Some(rtt_ns) = ack.rtt_ns {
-            let is_least = self.min_rtt_ns.is_none_or(|least_ns| rtt_ns < least_ns);
-            if is_least || (has_expired && !ack.is_maybe_delayed) {
-                self.min_rtt_ns = Some(rtt_ns);
-                self.min_rtt_at_ns = Some(ack.now_ns);
-            }
-        }
-        if has_expired && !self.restarts_from_idle && self.mode != Mode::ProbeRtt {
-            self.save_cwnd(state);
-            self.mode = Mode::ProbeRtt;
-            self.probe_rtt_done_ns = None;
-        }
-        self.limits_itself = self.mode == Mode::ProbeRtt;
-        if self.limits_itself {
-            match self.probe_rtt_done_ns {
-                None if ack.in_flight as f64 <= MIN_CWND_SEGMENTS * state.smss => {
-                    self.probe_rtt_done_ns = Some(ack.now_ns + PROBE_RTT_NS);
-                    self.has_probed_rtt_round = false;
-                    self.next_round_delivered = ack.delivered;
-                }
-                None => {}
-                Some(_) => {
-                    self.has_probed_rtt_round |= self.is_round_start;
-                    if self.has_probed_rtt_round {
-                        self.end_probe_rtt(state, ack);
-                    }
-                }
-            }
-        }
-        if ack.sample.is_some_and(|sample| sample.delivered > 0) {
-            self.restarts_from_idle = false;
-        }
-    }
-
-    fn end_probe_rtt(&mut self, state: &mut State, ack: &Delivery) {
-        if self.probe_rtt_done_ns.is_none_or(|done| ack.now_ns <= done) {
-            return;
-        }
-        self.min_rtt_at_ns = Some(ack.now_ns);
-        state.cwnd = state.cwnd.max(self.prior_cwnd);
-        if self.has_filled_pipe() {
-            self.begin_probe_bw(ack);
-        } else {
-            self.mode = Mode::Startup;
         }
     }
 

@@ -9,10 +9,11 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 use super::block::{Block, Place, ROWS};
-use super::evidence::{Evidence, Piece};
+use super::evidence::Evidence;
 use super::heard::TapeRow;
 use super::own_times::{Begins, ByItself};
-use super::replay::Player;
+use super::piece::Piece;
+use super::player::Player;
 use super::tape::Tape;
 use crate::congestion::{Control, Heard, State};
 

@@ -6,6 +6,8 @@ pub mod contest;
 pub mod evidence;
 pub mod heard;
 pub mod own_times;
+pub mod piece;
+pub mod player;
 pub mod replay;
 pub mod tape;
 pub mod told;

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::heard::{TapeEvent, TapeRow};
-use super::replay::Player;
+use super::player::Player;
 use crate::congestion::{Ack, Control, Heard, State};
 use crate::recovery::{DUP_THRESH, Srtt};
 

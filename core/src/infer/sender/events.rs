@@ -153,13 +153,9 @@ impl Finder<'_> {
             trace.send_end[start] == recover && trace.send_offset[start] > una,
         );
         // RFC 8985 section 7: a probe of the only segment leaves alone, too.
-        let is_probe = detected_by == DetectedBy::Rto
-            && is_silent
-            && dupacks == 0
-            && sends == 1
-            && begun.flight <= trace.smss
-            && self.is_wide_after(answered, una);
-        let detected_by = if is_probe {
+        let is_alone = is_silent && dupacks == 0 && sends == 1 && begun.flight <= trace.smss;
+        let is_probe = detected_by == DetectedBy::Rto && is_alone;
+        let detected_by = if is_probe && self.is_wide_after(answered, una) {
             DetectedBy::Tlp
         } else {
             detected_by

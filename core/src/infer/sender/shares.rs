@@ -26,13 +26,7 @@ pub fn shares(table: &Windows, known: SoFar<'_>, late: &[Written]) -> Option<([f
     }
     // ACKs before the first segment captured tell of a flight that was not.
     let since = trace.before.map_or(trace.send_ns[0], |_| i64::MIN);
-    // Behind the last ACK time counts where it was of all that had been sent: a pause, until the last segment.
-    let last = trace.ack_ns.len().checked_sub(1);
-    let is_paused = last.is_some_and(|ack| {
-        let sent = seen.sent_before(ack);
-        sent > 0 && seen.snd_max[sent - 1] <= seen.snd_una[ack]
-    });
-    let last_ns = if is_paused {
+    let last_ns = if ends_in_pause(trace, seen) {
         last_ns.max(last_send_ns)
     } else {
         last_ns
@@ -70,19 +64,13 @@ pub fn shares(table: &Windows, known: SoFar<'_>, late: &[Written]) -> Option<([f
         let after = row + usize::from(is_apart);
         asked = from(&asked_ns, asked, |asked| asked < time);
         let is_before = row > 0 && !is_apart && asked_ns.get(asked) == Some(&time);
-        let mut limit = table.limited_by[if is_before { row - 1 } else { after }];
-        if is_apart && table.limited_by[row] == Limit::Recovery {
-            // What was written meanwhile repairs nothing: a timer's wait goes on (RFC 6298 section 5.3).
-            limit = Limit::Recovery;
-        } else if is_apart {
-            // A window that it fills is what stopped it; else the one that had not grown.
-            let is_full = table.cwnd_low[row] + trace.smss > trace.rwnd[heard.max(1) - 1];
-            limit = match limit {
-                _ if is_full => Limit::Rwnd,
-                Limit::Rwnd => Limit::Cwnd,
-                other => other,
-            };
-        }
+        let shown = table.limited_by[if is_before { row - 1 } else { after }];
+        let limit = if is_apart {
+            let rwnd = trace.rwnd[heard.max(1) - 1];
+            apart_from_pause(table, row, shown, rwnd, trace.smss)
+        } else {
+            shown
+        };
         // Where stamps go back years, spans overlap for as long.
         let add = |sum: &mut i64, span: i64| *sum = sum.saturating_add(span);
         add(&mut spans[limit as usize], span - pause);
@@ -95,6 +83,28 @@ pub fn shares(table: &Windows, known: SoFar<'_>, late: &[Written]) -> Option<([f
     let total = spans.iter().copied().fold(0, i64::saturating_add);
     let share = |span: i64| span as f64 / total as f64;
     (total > 0).then(|| (spans.map(share), share(starved)))
+}
+
+/// Behind the last ACK time counts where it was of all that had been sent: a pause, until the last segment.
+fn ends_in_pause(trace: &Trace, seen: &Sequence) -> bool {
+    trace.ack_ns.len().checked_sub(1).is_some_and(|ack| {
+        let sent = seen.sent_before(ack);
+        sent > 0 && seen.snd_max[sent - 1] <= seen.snd_una[ack]
+    })
+}
+
+/// What limited the sender in the time of a row apart from the pause in it, behind which it is limited as `shown`.
+fn apart_from_pause(table: &Windows, row: usize, shown: Limit, rwnd: i64, smss: i64) -> Limit {
+    if table.limited_by[row] == Limit::Recovery {
+        // What was written meanwhile repairs nothing: a timer's wait goes on (RFC 6298 section 5.3).
+        return Limit::Recovery;
+    }
+    // A window that it fills is what stopped it; else the one that had not grown.
+    match shown {
+        _ if table.cwnd_low[row] + smss > rwnd => Limit::Rwnd,
+        Limit::Rwnd => Limit::Cwnd,
+        other => other,
+    }
 }
 
 /// When the last ACKs before the duplicates that told of a loss came: until the first of them nothing had told of it, and

@@ -56,13 +56,10 @@ impl Sender {
             let newly_acked = counted as f64;
             self.on_new_ack(now_ns, &Ack { newly_acked, ..ack });
         }
-        let is_dup = if self.has_pipe() && newly_sacked > 0 {
-            // RFC 6675 section 2: also when it moves the cumulative point.
-            true
-        } else {
+        // RFC 6675 section 2: also when it moves the cumulative point.
+        let is_dup = (self.has_pipe() && newly_sacked > 0)
             // RFC 5681 section 2.
-            newly_acked == 0 && flight_size > 0 && arrived.blocks.is_empty() && !opens_window
-        };
+            || (newly_acked == 0 && flight_size > 0 && arrived.blocks.is_empty() && !opens_window);
         if is_dup {
             self.on_dup_ack(now_ns);
         }
@@ -75,17 +72,7 @@ impl Sender {
             self.by_duplicates = 0;
         }
         if self.rack.is_some() {
-            let has_dsack = arrived.dsack().is_some();
-            if let Some(rack) = self.rack.as_mut().filter(|_| has_dsack) {
-                // RFC 8985 section 6.2 step 4.
-                rack.on_dsack(arrived.ack, self.snd_nxt);
-            }
-            self.hear_of_probe(now_ns, arrived, newly_acked, has_dsack);
-            self.detect_losses(now_ns);
-            self.recover_what_rack_found(now_ns);
-            if newly_acked > 0 {
-                self.schedule_probe(now_ns);
-            }
+            self.find_losses_by_time(now_ns, arrived, newly_acked);
         } else {
             self.check_sack_recovery(now_ns, newly_sacked);
         }
@@ -93,6 +80,21 @@ impl Sender {
         let has_lost = finds_hole || self.board.declared_lost() > lost_before;
         self.reduce_in_proportion(delivered, newly_acked > 0 && !has_lost);
         self.tell_delivery(now_ns, newly_acked, is_arrival, pipe);
+    }
+
+    /// RACK-TLP (RFC 8985): what this ACK tells of losses by the times at which segments left.
+    fn find_losses_by_time(&mut self, now_ns: i64, arrived: &Arrived<'_>, newly_acked: u64) {
+        let has_dsack = arrived.dsack().is_some();
+        if let Some(rack) = self.rack.as_mut().filter(|_| has_dsack) {
+            // RFC 8985 section 6.2 step 4.
+            rack.on_dsack(arrived.ack, self.snd_nxt);
+        }
+        self.hear_of_probe(now_ns, arrived, newly_acked, has_dsack);
+        self.detect_losses(now_ns);
+        self.recover_what_rack_found(now_ns);
+        if newly_acked > 0 {
+            self.schedule_probe(now_ns);
+        }
     }
 
     /// RFC 8985 section 6.2 step 2, and the delivery rate: when what arrives now was sent. `counted`: of the bytes
