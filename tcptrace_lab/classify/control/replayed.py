@@ -164,8 +164,9 @@ def with_replay(
         if players[0].candidate.is_by_delay:
             shown = _with_cuts(seen, shown, acks, cwnd)
         del cwnd, threshold
-    reached = _reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
-    had = _had(players, reached, smss=seen.timeline.smss)
+    open_to, reached = _reached(seen, shown, acks, open_rows) if is_stack else (None, np.full(len(open_rows), np.inf))
+    had = _had(players, reached, open_to, smss=seen.timeline.smss)
+    del open_to
     # Where more is outstanding than the window at work it was seen cut: that is no window which is not used.
     wanted = hidden & _is_anchored(seen, shown) & ~((shown["cwnd"] < seen.flight[acks]) & (shown["limited_by"] == CWND))
     del tapes, rows, players, columns
@@ -267,13 +268,15 @@ class Had:
     ssthresh: Floats
 
 
-def _had(players: Sequence[_Player], reached: Floats, *, smss: int) -> Had:
+def _had(players: Sequence[_Player], reached: Floats, open_to: Floats | None, *, smss: int) -> Had:
     had: Had | None = None
     # One after the other: the windows of all together are many times the capture's.
     for each in players:
         cwnd, ssthresh = each.play()
         # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
         most, other = each.play(at_most=True)
+        if open_to is not None:
+            reached = np.maximum(reached, open_to + _last_step(most, each.rows))
         np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
         least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
         if had is None:
@@ -291,6 +294,16 @@ def _had(players: Sequence[_Player], reached: Floats, *, smss: int) -> Had:
         apart = np.where(known, had.ssthresh[part], 0.0) - least
         had.ssthresh[part] = np.where(known & (apart <= WITHIN_SEGMENTS * smss), least, np.nan)
     return had
+
+
+def _last_step(most: Floats, rows: Ints) -> Floats:
+    """By how much one ACK has opened a window at the most so far, of these windows at rows of a tape: the last ACK that
+    finds room opens it by its control's own rule, be it by a window's worth (Hybla's slow start)."""
+    steps = np.diff(most, prepend=most[:1])
+    # Between two rows that are not next to each other more than one opened it.
+    steps[(np.diff(rows, prepend=rows[:1]) != 1) | ~np.isfinite(steps)] = 0.0
+    found: Floats = np.maximum.accumulate(np.maximum(steps, 0.0, out=steps), out=steps)
+    return found
 
 
 def _is_anchored(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
@@ -314,21 +327,22 @@ def _backs_off(seen: Reconstruction, table: dict[str, Ints]) -> Bools:
     return found
 
 
-def _reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:
-    """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
+def _reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> tuple[Floats, Floats]:
+    """Up to where an unused window is opened by the next ACK, and the most that a stack lets its control's window grow
+    to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
     # A short segment counts as one; and the last ACK to open the window opens it by all that it acknowledges, which is
     # what a delayed one does, or more. In place: each is as long as the capture.
     used = seen.flight + smss
     used *= UNUSED_FACTOR
     np.maximum.accumulate(used, out=used)
+    open_to = used[acks[rows]]
     used += np.maximum(timeline.newly_acked, DELAYED_ACK_SEGMENTS * smss)
     np.maximum(used, timeline.rwnd + smss, out=used)
     reached = np.maximum.accumulate(used, out=used)[acks[rows]]
     del used
     shown = np.maximum(table["cwnd_high"], 0)
-    found: Floats = np.maximum(reached, np.maximum.accumulate(shown, out=shown)[rows])
-    return found
+    return open_to, np.maximum(reached, np.maximum.accumulate(shown, out=shown)[rows])
 
 
 def _opened(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:

@@ -3,6 +3,7 @@
 
 use super::before::Begin;
 use super::events::silence;
+use super::kept::Kept;
 use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, told, written};
 use super::room::{Written, left_room, written_late};
 use super::rtt::RoundTrips;
@@ -56,13 +57,15 @@ pub struct HeldBack {
     pub room: i64,
     /// What a window of so many packets holds beyond its bytes.
     pub lacking: Lacking,
+    /// What a timer may have left in use of it.
+    pub kept: Kept,
     pub silence: f64,
     /// What was written late, of a sender whose ACKs release segments at once on the whole; outside of recoveries.
     pub late: Vec<Written>,
 }
 
 impl HeldBack {
-    pub fn new(known: SoFar<'_>) -> Self {
+    pub fn new(known: SoFar<'_>, kept: Kept) -> Self {
         let SoFar {
             trace,
             seen,
@@ -121,9 +124,15 @@ impl HeldBack {
             slack,
             room,
             lacking: Lacking::new(trace, seen),
+            kept,
             silence: silence(rtt.base_ns),
             late,
         }
+    }
+
+    /// By how much a window at work may exceed what is outstanding after an ACK.
+    pub fn unseen(&self, ack: usize) -> i64 {
+        self.room + self.lacking.under_way(ack) + self.kept.under_way(ack)
     }
 
     /// Whether what left last behind an ACK was written late.
@@ -287,6 +296,14 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
             exit.is_some(),
         );
     }
+    for (exit, until) in restarted_exits(known) {
+        // What duplicates had let go is no window's; until more leaves, the network drains.
+        let end = (exit..until).find(|&ack| sends_at(trace, seen, ack));
+        let met = end.map_or(0, |end| flight[end] - seen.snd_una[end]);
+        for ack in exit..end.unwrap_or(until) {
+            least[ack] = met + end.map_or(0, |_| seen.snd_una[ack]);
+        }
+    }
     for event in events {
         let heard = seen.acks_before_send[event.first_send] as usize;
         let Some(first) = heard.checked_sub(1) else {
@@ -321,6 +338,33 @@ fn silent_exits<'a>(known: SoFar<'a>, part: &Stretch) -> impl Iterator<Item = us
         .filter(|&above| above > first);
     let ends = begun.map(|_| first).into_iter().chain(above);
     ends.filter(move |&ack| ack <= last && !sends_at(trace, seen, ack))
+}
+
+/// The ACKs that end a recovery behind a timer, without SACK, where duplicates had let go what is counted from then on,
+/// and they release nothing; of each where the next loss event begins.
+fn restarted_exits<'a>(known: SoFar<'a>) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let SoFar {
+        trace,
+        seen,
+        events,
+        flight,
+        ..
+    } = known;
+    let heard = |event: &LossEvent| seen.acks_before_send[event.first_send] as usize;
+    let exits = events.iter().enumerate().map(move |(number, event)| {
+        let following = events.get(number + 1);
+        let until = following.map_or(flight.len(), |next| heard(next).saturating_sub(1));
+        (event, seen.acked_at(heard(event), event.recover), until)
+    });
+    exits
+        .filter(move |&(event, exit, until)| {
+            event.restarts
+                && !trace.has_sack
+                && (1..until).contains(&exit)
+                && flight[exit] > flight[exit - 1]
+                && !sends_at(trace, seen, exit)
+        })
+        .map(|(_, exit, until)| (exit, until))
 }
 
 /// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the
