@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-use super::pipe::lost_up_to;
-use super::scoreboard::{LEAST_ROOM, Scoreboard};
+use super::scoreboard::{LEAST_ROOM, Scoreboard, lost_up_to};
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;

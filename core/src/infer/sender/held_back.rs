@@ -1,6 +1,8 @@
 //! What held a sender back at each ACK, and what its window could not exceed there: the receiver's window, its
 //! application, a loss that it repairs, a network that drains.
 
+use std::ops::Range;
+
 use super::before::Begin;
 use super::events::silence;
 use super::kept::Kept;
@@ -282,12 +284,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         let mut exits = silent_exits(known, part).peekable();
         let exit = exits.peek().copied();
         for first in exits {
-            let end = (first..=part.last).find(|&ack| sends_at(trace, seen, ack));
-            let rows = first..end.unwrap_or(part.last + 1);
-            let met = end.map(|end| flight[end] - seen.snd_una[end]);
-            for (row, una) in least[rows.clone()].iter_mut().zip(&seen.snd_una[rows]) {
-                *row = met.map_or(0, |met| met + una);
-            }
+            tell_least(known, first..part.last + 1, &mut least);
         }
         drain(
             exit.unwrap_or(part.first),
@@ -297,12 +294,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         );
     }
     for (exit, until) in restarted_exits(known) {
-        // What duplicates had let go is no window's; until more leaves, the network drains.
-        let end = (exit..until).find(|&ack| sends_at(trace, seen, ack));
-        let met = end.map_or(0, |end| flight[end] - seen.snd_una[end]);
-        for ack in exit..end.unwrap_or(until) {
-            least[ack] = met + end.map_or(0, |_| seen.snd_una[ack]);
-        }
+        tell_least(known, exit..until, &mut least);
     }
     for event in events {
         let heard = seen.acks_before_send[event.first_send] as usize;
@@ -317,6 +309,17 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         drain(first, over, false, false);
     }
     (found, least)
+}
+
+/// From the ACK that ended a recovery on, up to that which releases a segment: the least that the window was.
+fn tell_least(known: SoFar<'_>, rows: Range<usize>, least: &mut [i64]) {
+    let (seen, flight) = (known.seen, known.flight);
+    let end = rows.clone().find(|&ack| sends_at(known.trace, seen, ack));
+    let rows = rows.start..end.unwrap_or(rows.end);
+    let met = end.map(|end| flight[end] - seen.snd_una[end]);
+    for (row, una) in least[rows.clone()].iter_mut().zip(&seen.snd_una[rows]) {
+        *row = met.map_or(0, |met| met + una);
+    }
 }
 
 /// The ACKs that may have ended a recovery, if they released nothing. NewReno's may go on at that of all sent before the

@@ -1,9 +1,12 @@
 //! What a timer leaves counted of what was sent before it (RFC 8985 section 6.3).
 //!
-//! A sender with RACK takes for lost, beside the first segment, only what was sent longer ago than a round trip: the rest
-//! fills its window still. Whether one has RACK no capture tells at once: so much more may have been in use.
+//! A sender with RACK takes for lost, beside the first segment, only what was sent longer ago than a round trip and the
+//! reordering window: the rest fills its window still. Whether it has RACK no capture tells at once: so much more may
+//! have been in use.
 
 use super::flight::acks_of;
+use super::rack::REORDERING_PARTS;
+use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
@@ -16,13 +19,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// `longest_ns`: the longest round trip.
     pub fn new(
         trace: &Trace,
         seen: &Sequence,
         events: &[LossEvent],
         board: &Scoreboard,
-        longest_ns: i64,
+        rtt: &RoundTrips,
     ) -> Self {
         let mut found = Self::default();
         if !trace.has_sack {
@@ -30,10 +32,12 @@ impl Kept {
         }
         // What an earlier timer had left is a round trip old.
         let mut before = 0;
+        let longest_ns = rtt.rtt_ns.iter().copied().max().unwrap_or(0);
+        let recent_ns = longest_ns + rtt.base_ns / REORDERING_PARTS;
         for (number, event) in events.iter().enumerate().filter(|each| each.1.restarts) {
             let following = events.get(number + 1).map(|event| event.first_send);
             let part = acks_of(seen, event, following);
-            let since_ns = event.time_ns.saturating_sub(longest_ns);
+            let since_ns = event.time_ns.saturating_sub(recent_ns);
             let begin = from(trace.send_ns, event.first_send, |left| left < since_ns);
             let mut change = vec![0; part.len() + 1];
             for send in begin.max(before)..event.first_send {

@@ -55,8 +55,7 @@ pub fn observe(trace: &Trace) -> Observed {
     };
     let flight = outstanding(trace, &sequence, &repeats, &events, &board, rtt.base_ns);
     let lost = lost(trace, &sequence, &repeats, &events, &board, &rtt);
-    let longest_ns = rtt.rtt_ns.iter().copied().max().unwrap_or(0);
-    let kept = Kept::new(trace, &sequence, &events, &board, longest_ns);
+    let kept = Kept::new(trace, &sequence, &events, &board, &rtt);
     drop(board);
     let stretches = stretches(trace, &sequence, &events, &flight, rtt.base_ns);
     let places = places(&sequence, &events, &stretches, &flight);

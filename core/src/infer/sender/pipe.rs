@@ -1,49 +1,10 @@
 //! What a sender with SACK has in the network while it recovers, and behind that (RFC 6675 `pipe`).
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::flight::View;
-use super::trace::{LossEvent, Trace};
-use crate::recovery::DUP_THRESH;
-
-/// So much SACKed above tells that what is not was lost (RFC 6675 `IsLost`).
-fn enough(trace: &Trace) -> i64 {
-    i64::from(DUP_THRESH) * trace.smss
-}
-
-/// Up to where a sender takes for lost what was not SACKed, after each ACK: DupThresh segments were, above (RFC 6675
-/// `IsLost`).
-pub(super) fn lost_up_to(trace: &Trace) -> Vec<i64> {
-    let enough = enough(trace);
-    let (mut top, mut lost, mut sacked) = (i64::MIN, i64::MIN, 0);
-    // What was SACKed at the top, `enough` of it at the least, in order.
-    let mut highest: VecDeque<Range<i64>> = VecDeque::new();
-    let told = trace.sack_high.iter().enumerate().map(|(ack, &high)| {
-        if high > top {
-            let left = trace
-                .blocks(ack)
-                .find(|block| block.1 == high)
-                .map(|block| block.0);
-            let news = left.unwrap_or(high - trace.smss).max(top)..high;
-            sacked += news.end - news.start;
-            highest.push_back(news);
-            top = high;
-            while let Some(lowest) = highest
-                .front()
-                .filter(|lowest| sacked - (lowest.end - lowest.start) >= enough)
-            {
-                sacked -= lowest.end - lowest.start;
-                highest.pop_front();
-            }
-            if let Some(lowest) = highest.front().filter(|_| sacked >= enough) {
-                lost = lost.max(lowest.end - (enough - (sacked - (lowest.end - lowest.start))));
-            }
-        }
-        lost
-    });
-    told.collect()
-}
+use super::scoreboard::enough;
+use super::trace::LossEvent;
 
 impl View<'_> {
     /// Up to which ACK blocks still tell of holes behind the end of a recovery, which are lost already, and of which some
