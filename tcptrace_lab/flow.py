@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # Of segments and ACKs as the core has them: numpy arrays, causes as codes (`_core.CAUSES`), SACK blocks flat
 # (`sack_first`, `sack_edges`, and what they come to: `sack_high`, `sacked`).
 Columns = tuple[dict[str, Any], dict[str, Any]]
+# Of the ACKs' what follows from others, which the table shows.
+BESIDE = ("sack_high", "sacked", "echoes_older")
 
 
 class Flow:
@@ -48,7 +50,7 @@ class Flow:
         import numpy as np
         import pandas as pd
 
-        columns = {name: column for name, column in self._acks.items() if name not in ("sack_high", "sacked")}
+        columns = {name: column for name, column in self._acks.items() if name not in BESIDE}
         first, edges = columns.pop("sack_first"), columns.pop("sack_edges").tolist()
         blocks = np.empty(len(first) - 1, dtype=object)
         blocks.fill(())

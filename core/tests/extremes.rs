@@ -144,6 +144,7 @@ impl Columns {
             sack_edges: &sack_edges,
             slack: &self.rwnd,
             dsacks: &[],
+            echoes_older: &self.is_bare,
             set_ns: &self.ack_ns[..self.ack_ns.len().min(1)],
             smss: self.smss,
             has_start: self.has_start,

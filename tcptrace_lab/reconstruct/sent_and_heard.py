@@ -54,6 +54,7 @@ def timeline_of(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
         has_scale=tap.shift.value is not None,
         header_bytes=(40 if ":" in str(row["client"]) else 20) + 20 + (TIMESTAMP_BYTES if row["timestamps"] else 0),
         dsacks=tuple(_core.dsacks(acks["ack_offset"], acks["sack_first"], acks["sack_edges"])),
+        echoes_older=acks["echoes_older"],
         sack_first=acks["sack_first"],
         sack_edges=acks["sack_edges"],
         set_ns=tap.clock.set_at,

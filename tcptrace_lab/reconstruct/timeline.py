@@ -71,8 +71,9 @@ class Timeline(WorkedOutOnce):
     `sends` are segments with payload (or FIN), `acks` the segments of the other side that carry an ACK number.
     `sack_high` is the highest byte SACKed above the ACK number (0 without), `sacked` how many bytes are SACKed there;
     `sack_edges` has the edges of all blocks in turn, `sack_first` where each ACK's begin (one entry more than ACKs, or
-    none); `dsacks` are the ranges reported as received twice (RFC 2883). What follows from the columns is the core's
-    (core/src/infer), computed when first asked for.
+    none); `dsacks` are the ranges reported as received twice (RFC 2883), `echoes_older` whether an ACK answers what was
+    sent again with an older stamp than that had (RFC 3522; empty: none does). What follows from the columns is the
+    core's (core/src/infer), computed when first asked for.
     """
 
     send_ns: Ints
@@ -94,6 +95,7 @@ class Timeline(WorkedOutOnce):
     header_bytes: int = 40
     notes: tuple[str, ...] = field(default=())
     dsacks: tuple[tuple[int, int], ...] = field(default=())
+    echoes_older: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
     # When the tap's clock was set, in order: what passed across that is not known.
     set_ns: tuple[int, ...] = field(default=())
     sack_first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

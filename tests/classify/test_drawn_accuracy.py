@@ -62,6 +62,13 @@ CASES = (
     (20262007, 30, "sender", "bounds", "an ACK has no room for all blocks: those before count too"),
     (20262001, 21, "receiver", "bounds", "a window that was seen cut between two losses is none that is not used"),
     (20263202, 33, "sender", "buffer", "few places are no buffer where a queue grew far beyond by what was sent"),
+    (20262004, 51, "sender", "losses", "an answer that echoes the first copy's stamp is not the second one's"),
+    (20261807, 21, "sender", "losses", "so behind a timer that went back over what was on its way"),
+    (20263201, 53, "sender", "losses", "what is sent needlessly, and is not answered, may have been lost"),
+    (20261802, 0, "sender", "bounds", "what was sent a short time before a timer still counts (RFC 8985 section 6.3)"),
+    (20261810, 11, "sender", "bounds", "holes behind a recovery, lost already, are not under way"),
+    (20261810, 69, "sender", "bounds", "behind a timer too what drains shows no window"),
+    (20262009, 33, "sender", "bounds", "the last ACK that opens an unused window does so by its control's own rule"),
 )
 
 

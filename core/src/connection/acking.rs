@@ -14,6 +14,15 @@ pub struct AckOutcome {
     pub is_dsack: bool,
 }
 
+/// What the segments that an ACK takes out tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acknowledged {
+    pub rtt: Option<i64>,
+    pub ts_rtt: Option<i64>,
+    /// The first of them was sent again, with a later stamp than is echoed.
+    pub echoes_older: bool,
+}
+
 /// RFC 7323 section 2.3.
 const LARGEST_WINDOW: i64 = 1 << 30;
 
@@ -48,11 +57,11 @@ impl Flow {
     #[inline]
     pub fn advance(&mut self, packet: &TcpPacket<'_>, window: Option<u64>) {
         let offset = self.snd_una + i64::from(packet.ack.wrapping_sub(self.una_ack));
+        let told = self.acknowledge(packet, offset);
         let before = std::mem::replace(&mut self.snd_una, offset);
-        let samples = self.acknowledge(packet, offset);
         self.una_ack = packet.ack;
         self.dup_count = 0;
-        self.hear(packet, window, samples, before);
+        self.hear(packet, window, told, before);
     }
 
     /// Notes an ACK without SACK blocks as the one before the next; `before`: what had been acknowledged.
@@ -61,7 +70,7 @@ impl Flow {
         &mut self,
         packet: &TcpPacket<'_>,
         window: Option<u64>,
-        (rtt, ts_rtt): (Option<i64>, Option<i64>),
+        told: Acknowledged,
         before: i64,
     ) {
         let offset = self.snd_una;
@@ -76,8 +85,9 @@ impl Flow {
                 window: window.unwrap_or(u64::from(packet.window)),
                 dup_count: 0,
                 newly_acked: self.payload_below(offset) - self.payload_below(before),
-                rtt,
-                ts_rtt,
+                rtt: told.rtt,
+                ts_rtt: told.ts_rtt,
+                echoes_older: told.echoes_older,
             };
             if let Some(detail) = &mut self.detail {
                 detail.on_ack(packet, &row, &[]);
@@ -101,8 +111,7 @@ impl Flow {
         let base = *self.base.get_or_insert(packet.ack);
         let offset = unwrap(packet.ack, base, self.snd_max());
         let mut outcome = AckOutcome::default();
-        let mut rtt = None;
-        let mut ts_rtt = None;
+        let mut told = Acknowledged::default();
         let mut newly_acked = 0;
         if !self.has_una {
             self.has_una = true;
@@ -116,7 +125,7 @@ impl Flow {
         let is_news = offset > self.snd_una;
         if is_news {
             newly_acked = self.payload_below(offset) - self.payload_below(self.snd_una);
-            (rtt, ts_rtt) = self.acknowledge(packet, offset);
+            told = self.acknowledge(packet, offset);
             self.snd_una = offset;
             self.dup_count = 0;
             if offset > 0 {
@@ -146,8 +155,9 @@ impl Flow {
                 window,
                 dup_count: if outcome.is_dup { self.dup_count } else { 0 },
                 newly_acked,
-                rtt,
-                ts_rtt,
+                rtt: told.rtt,
+                ts_rtt: told.ts_rtt,
+                echoes_older: told.echoes_older,
             };
             detail.on_ack(packet, &row, blocks);
         }
@@ -179,11 +189,15 @@ impl Flow {
         offset.min(self.fin_at.unwrap_or(i64::MAX)).max(first)
     }
 
-    /// Takes acknowledged segments out; returns the RTT samples.
+    /// Takes acknowledged segments out; `snd_una` has not been moved yet.
     #[inline]
-    fn acknowledge(&mut self, packet: &TcpPacket<'_>, offset: i64) -> (Option<i64>, Option<i64>) {
+    fn acknowledge(&mut self, packet: &TcpPacket<'_>, offset: i64) -> Acknowledged {
         let mut rtt = None;
         let mut ts_rtt = None;
+        let first = self.outstanding.front();
+        let echoes_older = first.is_some_and(|first| {
+            first.transmissions > 1 && first.start == self.snd_una && first.is_later_than(packet)
+        });
         while let Some(&front) = self.outstanding.front() {
             if front.start >= offset {
                 break;
@@ -221,6 +235,10 @@ impl Flow {
         if let Some(sample) = ts_rtt {
             self.counts.ts_rtt.add(sample);
         }
-        (rtt, ts_rtt)
+        Acknowledged {
+            rtt,
+            ts_rtt,
+            echoes_older,
+        }
     }
 }

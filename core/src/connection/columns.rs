@@ -148,6 +148,8 @@ columns! {
         /// -1: no timestamps option.
         ts_val: i64,
         ts_ecr: i64,
+        /// Whether what it acknowledges was sent again with a later stamp than it echoes (RFC 3522).
+        echoes_older: bool,
         /// Data bytes that the ACK's own segment carries.
         length: i64,
         flags: u16,
@@ -166,6 +168,7 @@ pub struct AckRow {
     pub newly_acked: i64,
     pub rtt: Option<i64>,
     pub ts_rtt: Option<i64>,
+    pub echoes_older: bool,
 }
 
 impl AckColumns {
@@ -193,6 +196,7 @@ impl AckColumns {
             .extend(blocks.iter().flat_map(|&(left, right)| [left, right]));
         self.sack_first.push(self.sack_edges.len() as i64);
         self.ts_val.push(ts_val.map_or(-1, i64::from));
+        self.echoes_older.push(row.echoes_older);
         self.length.push(i64::from(packet.len));
         self.flags.push(packet.flags.0);
         self.packet.push(packet.index as i64);

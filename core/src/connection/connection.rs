@@ -1,5 +1,6 @@
 //! One connection: two flows, who opened it and how it ended (RFC 9293 sections 3.5 and 3.6).
 
+use super::acking::Acknowledged;
 use super::columns::Keep;
 use super::detail::Detail;
 use super::flow::{Flow, HANDSHAKE_PACKETS};
@@ -141,7 +142,7 @@ impl Connection {
             && !packet.is_cut;
         if is_usual && packet.len > 1 && mine.extends && packet.ack == other.una_ack {
             mine.extend(packet);
-            other.hear(packet, mine.window, (None, None), other.snd_una);
+            other.hear(packet, mine.window, Acknowledged::default(), other.snd_una);
         } else if is_usual && packet.len == 0 && other.advances_to(packet.ack) {
             if mine.notes_ack(packet) {
                 other.advance(packet, mine.window);

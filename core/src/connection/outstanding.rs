@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::packet::TcpPacket;
+
 /// A flow whose ACKs are seen may have this many segments in flight; older ones lose their RTT sample.
 const LIMIT: usize = 1 << 16;
 /// A flow whose ACKs are never seen (half a capture) keeps only so many.
@@ -29,9 +31,17 @@ impl SentSegment {
     pub const HAS_TS: u8 = 1;
     /// Part of it has been acknowledged: its RTT can't be told any more.
     pub const PARTLY_ACKED: u8 = 2;
+    /// Sent last was a part of it, without its first byte.
+    pub const WITHOUT_FIRST: u8 = 4;
 
     pub fn end(&self) -> i64 {
         self.start + i64::from(self.len)
+    }
+
+    /// Whether its stamp, as sent last, is later than the one that an ACK echoes (RFC 7323: 32 bits that go round).
+    pub fn is_later_than(&self, ack: &TcpPacket<'_>) -> bool {
+        let has_both = ack.has_ts && self.is(Self::HAS_TS);
+        has_both && !self.is(Self::WITHOUT_FIRST) && self.ts_val.wrapping_sub(ack.ts_ecr) as i32 > 0
     }
 
     pub fn is(&self, mark: u8) -> bool {

@@ -271,6 +271,10 @@ impl Flow {
                 sent.time = packet.time;
                 sent.ts_val = packet.ts_val;
                 sent.ip_id = packet.ip_id;
+                sent.marks &= !SentSegment::WITHOUT_FIRST;
+                if start > sent.start {
+                    sent.marks |= SentSegment::WITHOUT_FIRST;
+                }
             });
         }
         if next < end {

@@ -34,6 +34,7 @@ impl Connection {
             sack_first: &acks.sack_first,
             sack_edges: &acks.sack_edges,
             dsacks: &[],
+            echoes_older: &acks.echoes_older,
             set_ns: &[],
             smss: self.smss(segments.length.iter().copied().max().unwrap_or(1)),
             has_start: self.is_from_start(),

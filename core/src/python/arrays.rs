@@ -32,7 +32,7 @@ pub fn segment_arrays(py: Python<'_>, rows: SegmentColumns) -> PyResult<Bound<'_
 pub fn ack_arrays(py: Python<'_>, rows: AckColumns) -> PyResult<Bound<'_, PyDict>> {
     table!(py, rows => {
         time_ns, ack_offset, rwnd, dup_count, sack_first, sack_edges, rtt_ns, sack_high, sacked, ts_rtt_ns, newly_acked,
-        ts_val, ts_ecr, length, flags, packet,
+        echoes_older, ts_val, ts_ecr, length, flags, packet,
     })
 }
 

@@ -27,6 +27,7 @@ pub struct Timeline<'py> {
     has_sack: bool,
     hides_blocks: bool,
     dsacks: Vec<(i64, i64)>,
+    echoes_older: PyReadonlyArray1<'py, bool>,
     set_ns: Vec<i64>,
 }
 
@@ -54,6 +55,7 @@ impl<'py> FromPyObject<'_, 'py> for Timeline<'py> {
             has_sack: timeline.getattr("has_sack")?.extract()?,
             hides_blocks: timeline.getattr("hides_blocks")?.extract()?,
             dsacks: timeline.getattr("dsacks")?.extract()?,
+            echoes_older: column(&timeline, "echoes_older")?,
             set_ns: timeline.getattr("set_ns")?.extract()?,
         })
     }
@@ -90,6 +92,7 @@ impl Timeline<'_> {
             sack_edges: self.sack_edges.as_slice()?,
             slack: self.slack.as_slice()?,
             dsacks: &self.dsacks,
+            echoes_older: self.echoes_older.as_slice()?,
             set_ns: &self.set_ns,
             smss: self.smss,
             has_start: self.has_start,

@@ -67,8 +67,9 @@ def with_replay(
     players = [Player(candidate, first, tapes[read], rows[read]) for candidate, first, read in left]
     if is_named:
         shown = _with_own(seen, shown, players[0], acks, settled)
-    grown = reached(seen, shown, acks, open_rows) if is_stack else np.full(len(open_rows), np.inf)
-    had = had_by(players, grown, smss=seen.timeline.smss)
+    open_to, grown = reached(seen, shown, acks, open_rows) if is_stack else (None, np.full(len(open_rows), np.inf))
+    had = had_by(players, grown, open_to, smss=seen.timeline.smss)
+    del open_to
     # Where more is outstanding than the window at work it was seen cut: that is no window which is not used.
     wanted = hidden & _is_anchored(seen, shown) & ~((shown["cwnd"] < seen.flight[acks]) & (shown["limited_by"] == CWND))
     del tapes, rows, players, columns

@@ -52,14 +52,15 @@ class Had:
     ssthresh: Floats
 
 
-def had_by(players: Sequence[Player], reached: Floats, *, smss: int) -> Had:
+def had_by(players: Sequence[Player], reached: Floats, open_to: Floats | None, *, smss: int) -> Had:
     had: Had | None = None
     # One after the other: the windows of all together are many times the capture's.
     for each in players:
         cwnd, ssthresh = each.play()
         # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
         most, other = each.play(at_most=True)
-        np.maximum(cwnd, np.minimum(most, reached, out=most), out=most)
+        own = reached if open_to is None else np.maximum(reached, open_to + _last_step(most, each.rows))
+        np.maximum(cwnd, np.minimum(most, own, out=most), out=most)
         least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
         if had is None:
             had = Had(value=cwnd, least=cwnd, most=most, least_ssthresh=least_ssthresh, ssthresh=ssthresh)
@@ -76,3 +77,13 @@ def had_by(players: Sequence[Player], reached: Floats, *, smss: int) -> Had:
         apart = np.where(known, had.ssthresh[part], 0.0) - least
         had.ssthresh[part] = np.where(known & (apart <= WITHIN_SEGMENTS * smss), least, np.nan)
     return had
+
+
+def _last_step(most: Floats, rows: Ints) -> Floats:
+    """By how much one ACK has opened a window at the most so far, of these windows at rows of a tape: the last ACK that
+    finds room opens it by its control's own rule, be it by a window's worth (Hybla's slow start)."""
+    steps = np.diff(most, prepend=most[:1])
+    # Between two rows that are not next to each other more than one opened it.
+    steps[(np.diff(rows, prepend=rows[:1]) != 1) | ~np.isfinite(steps)] = 0.0
+    found: Floats = np.maximum.accumulate(np.maximum(steps, 0.0, out=steps), out=steps)
+    return found

@@ -15,21 +15,22 @@ from tcptrace_lab.reconstruct.windows import APPLICATION, CWND
 UNUSED_FACTOR = 2
 
 
-def reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:
-    """The most that a stack lets its control's window grow to: what it was seen at, or what an unused one may reach."""
+def reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> tuple[Floats, Floats]:
+    """Up to where an unused window is opened by the next ACK, and the most that a stack lets its control's window grow
+    to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
     # A short segment counts as one; and the last ACK to open the window opens it by all that it acknowledges, which is
     # what a delayed one does, or more. In place: each is as long as the capture.
     used = seen.flight + smss
     used *= UNUSED_FACTOR
     np.maximum.accumulate(used, out=used)
+    open_to = used[acks[rows]]
     used += np.maximum(timeline.newly_acked, DELAYED_ACK_SEGMENTS * smss)
     np.maximum(used, timeline.rwnd + smss, out=used)
     most = np.maximum.accumulate(used, out=used)[acks[rows]]
     del used
     shown = np.maximum(table["cwnd_high"], 0)
-    found: Floats = np.maximum(most, np.maximum.accumulate(shown, out=shown)[rows])
-    return found
+    return open_to, np.maximum(most, np.maximum.accumulate(shown, out=shown)[rows])
 
 
 def opened(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:

@@ -316,6 +316,8 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
             send_ns=times,
             send_offset=left.offset,
             send_end=left.end,
+            # Told of the segments as they passed.
+            echoes_older=timeline.echoes_older[:0],
             # At the receiver's tap nothing is lost behind.
             fate=np.where(left.is_put_back, np.uint8(LOST), np.uint8(ARRIVED if kind.place == "receiver" else UNKNOWN)),
             slack=kind.slack,

@@ -220,6 +220,8 @@ def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timel
         is_bare=np.where(is_new, True, timeline.is_bare[rows]),
         sack_high=np.where(is_new, 0, timeline.sack_high[rows]),
         sacked=np.where(is_new, 0, timeline.sacked[rows]),
+        # Of a view from elsewhere nobody asks.
+        echoes_older=timeline.echoes_older[:0],
         sack_first=np.concatenate(([0], np.cumsum(np.where(is_new, 0, edges)))) if len(edges) else timeline.sack_first,
         notes=(*timeline.notes, f"{count} ACKs that its segments echo and the tap did not capture are put back"),
     )

@@ -5,6 +5,7 @@
 
 use super::before::{Before, Open, Starving, Told, Votes, Work};
 use super::held_back::{HeldBack, SoFar, largest_send};
+use super::kept::Kept;
 use super::observer::Observed;
 use super::trace::{LossEvent, Trace};
 
@@ -50,7 +51,7 @@ impl Observed {
             parts: &self.stretches,
             flight,
         };
-        let held_back = HeldBack::new(known);
+        let held_back = HeldBack::new(known, Kept::default());
         let over = events.partition_point(|event| event.first_send < cut.send);
         let before = trace.before;
         let mut stretch = Open::new(trace, seen, part, flight, cut.ack);

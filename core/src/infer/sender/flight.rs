@@ -3,14 +3,13 @@
 //! Just before the next ACK a sender limited by its congestion window has sent all that the last ACK released: what is
 //! then outstanding is its cwnd, to within one segment. Errs low where something else held the sender back.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::scoreboard::{LEAST_ROOM, Scoreboard};
+use super::scoreboard::{LEAST_ROOM, Scoreboard, lost_up_to};
 use super::sequence::Sequence;
 use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
-use crate::recovery::{DUP_THRESH, DetectedBy};
+use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
 // RFC 3042: so many new segments may duplicate ACKs let go beyond the window.
@@ -111,50 +110,23 @@ fn tell_events(view: &View, events: &[LossEvent], flight: &mut [i64], is_told: &
         if part.is_empty() {
             continue;
         }
+        let has_pipe = !event.restarts && trace.has_sack;
+        let behind = if has_pipe {
+            view.mends_until(part.end, following)
+        } else {
+            part.end
+        };
         // Also the duplicate ACKs that led to it: limited transmit (RFC 3042) may send for them or not.
-        is_told[view.first_dupack(part.start)..part.end].fill(true);
-        let chosen = event.first_send..view.sent_by(part.end - 1).max(event.first_send);
+        is_told[view.first_dupack(part.start)..behind].fill(true);
+        let chosen = event.first_send..view.sent_by(behind - 1).max(event.first_send);
         if event.restarts {
             view.sent_since(event, chosen, &part, flight);
-        } else if trace.has_sack {
-            view.pipe(event, chosen, &part, flight);
+        } else if has_pipe {
+            view.pipe(event, chosen, (part.start, part.end, behind), flight);
         } else {
             view.without_dupacks(&part, flight);
         }
     }
-}
-
-/// Up to where a sender takes for lost what was not SACKed, after each ACK: DupThresh segments were, above (RFC 6675
-/// `IsLost`).
-fn lost_up_to(trace: &Trace) -> Vec<i64> {
-    let enough = i64::from(DUP_THRESH) * trace.smss;
-    let (mut top, mut lost, mut sacked) = (i64::MIN, i64::MIN, 0);
-    // What was SACKed at the top, `enough` of it at the least, in order.
-    let mut highest: VecDeque<Range<i64>> = VecDeque::new();
-    let told = trace.sack_high.iter().enumerate().map(|(ack, &high)| {
-        if high > top {
-            let left = trace
-                .blocks(ack)
-                .find(|block| block.1 == high)
-                .map(|block| block.0);
-            let news = left.unwrap_or(high - trace.smss).max(top)..high;
-            sacked += news.end - news.start;
-            highest.push_back(news);
-            top = high;
-            while let Some(lowest) = highest
-                .front()
-                .filter(|lowest| sacked - (lowest.end - lowest.start) >= enough)
-            {
-                sacked -= lowest.end - lowest.start;
-                highest.pop_front();
-            }
-            if let Some(lowest) = highest.front().filter(|_| sacked >= enough) {
-                lost = lost.max(lowest.end - (enough - (sacked - (lowest.end - lowest.start))));
-            }
-        }
-        lost
-    });
-    told.collect()
 }
 
 /// The ACKs from an event's first retransmission until it is over (or the next one begins).
@@ -168,12 +140,12 @@ pub fn acks_of(seen: &Sequence, event: &LossEvent, following: Option<usize>) -> 
     first..over
 }
 
-struct View<'a> {
-    trace: &'a Trace<'a>,
-    seen: &'a Sequence,
+pub(super) struct View<'a> {
+    pub(super) trace: &'a Trace<'a>,
+    pub(super) seen: &'a Sequence,
     repeats: &'a [Option<u32>],
     board: &'a Scoreboard,
-    lost_up_to: &'a [i64],
+    pub(super) lost_up_to: &'a [i64],
     /// The least round trip: sooner nothing that was sent is answered.
     base_ns: i64,
 }
@@ -255,7 +227,7 @@ impl View<'_> {
 
     /// So many bytes of a send are part of the flight from the ACK that released it on, and of none if they had arrived
     /// before.
-    fn count(
+    pub(super) fn count(
         &self,
         change: &mut [i64],
         part: &Range<usize>,
@@ -268,43 +240,9 @@ impl View<'_> {
         change[place((gone_at as i64).max(left_at))] -= size;
     }
 
-    /// In fast recovery: without what has reached the receiver, as the sender can know it (RFC 6675 `pipe`).
-    fn pipe(
-        &self,
-        event: &LossEvent,
-        chosen: Range<usize>,
-        part: &Range<usize>,
-        flight: &mut [i64],
-    ) {
-        let (again, gone) = self.sent_again(&chosen);
-        let mut change = vec![0; part.len() + 1];
-        for (&send, gone_at) in again.iter().zip(gone) {
-            let send = send as usize;
-            let size = self.trace.send_end[send] - self.trace.send_offset[send];
-            self.count(&mut change, part, (send, size), gone_at);
-        }
-        // Retransmissions that were lost too are counted until they are repeated: never more than before the loss.
-        let most = event.flight.max(self.trace.smss);
-        // Below the highest SACKed byte everything is received or lost, but for what was retransmitted since.
-        let first = self.first_dupack(part.start);
-        let mut known = self.trace.sack_high[first..part.start]
-            .iter()
-            .copied()
-            .max()
-            .unwrap_or(0);
-        let mut resent = 0;
-        for (ack, changed) in part.clone().zip(change) {
-            known = known.max(self.trace.sack_high[ack]);
-            resent += changed;
-            let una = self.seen.snd_una[ack];
-            let above = (una + flight[ack] - known.max(una)).max(0);
-            flight[ack] = (above + resent).min(most);
-        }
-    }
-
     /// The sends that were sent again, and of each the ACK that covers or SACKs it, or after which it was given up and
     /// repeated.
-    fn sent_again(&self, chosen: &Range<usize>) -> (&[u32], Vec<usize>) {
+    pub(super) fn sent_again(&self, chosen: &Range<usize>) -> (&[u32], Vec<usize>) {
         let ranks = self.seen.again_within(chosen.start, chosen.end);
         let again = &self.seen.again[ranks.clone()];
         let known = |send: u32| self.seen.acks_before_send[send as usize] as usize;
@@ -389,7 +327,7 @@ impl View<'_> {
         send > 0 && self.seen.snd_max[send - 1] >= end
     }
 
-    fn first_dupack(&self, ack: usize) -> usize {
+    pub(super) fn first_dupack(&self, ack: usize) -> usize {
         self.seen.last_moved(ack + 1).unwrap_or(0)
     }
 }

@@ -1,8 +1,11 @@
 //! What held a sender back at each ACK, and what its window could not exceed there: the receiver's window, its
 //! application, a loss that it repairs, a network that drains.
 
+use std::ops::Range;
+
 use super::before::Begin;
 use super::events::silence;
+use super::kept::Kept;
 use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, told, written};
 use super::room::{Written, left_room, written_late};
 use super::rtt::RoundTrips;
@@ -56,13 +59,15 @@ pub struct HeldBack {
     pub room: i64,
     /// What a window of so many packets holds beyond its bytes.
     pub lacking: Lacking,
+    /// What a timer may have left in use of it.
+    pub kept: Kept,
     pub silence: f64,
     /// What was written late, of a sender whose ACKs release segments at once on the whole; outside of recoveries.
     pub late: Vec<Written>,
 }
 
 impl HeldBack {
-    pub fn new(known: SoFar<'_>) -> Self {
+    pub fn new(known: SoFar<'_>, kept: Kept) -> Self {
         let SoFar {
             trace,
             seen,
@@ -121,9 +126,15 @@ impl HeldBack {
             slack,
             room,
             lacking: Lacking::new(trace, seen),
+            kept,
             silence: silence(rtt.base_ns),
             late,
         }
+    }
+
+    /// By how much a window at work may exceed what is outstanding after an ACK.
+    pub fn unseen(&self, ack: usize) -> i64 {
+        self.room + self.lacking.under_way(ack) + self.kept.under_way(ack)
     }
 
     /// Whether what left last behind an ACK was written late.
@@ -273,12 +284,7 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         let mut exits = silent_exits(known, part).peekable();
         let exit = exits.peek().copied();
         for first in exits {
-            let end = (first..=part.last).find(|&ack| sends_at(trace, seen, ack));
-            let rows = first..end.unwrap_or(part.last + 1);
-            let met = end.map(|end| flight[end] - seen.snd_una[end]);
-            for (row, una) in least[rows.clone()].iter_mut().zip(&seen.snd_una[rows]) {
-                *row = met.map_or(0, |met| met + una);
-            }
+            tell_least(known, first..part.last + 1, &mut least);
         }
         drain(
             exit.unwrap_or(part.first),
@@ -286,6 +292,9 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
             true,
             exit.is_some(),
         );
+    }
+    for (exit, until) in restarted_exits(known) {
+        tell_least(known, exit..until, &mut least);
     }
     for event in events {
         let heard = seen.acks_before_send[event.first_send] as usize;
@@ -300,6 +309,17 @@ fn drained_to(known: SoFar<'_>, limited: &[Limit], exhausted: &[bool]) -> (Vec<i
         drain(first, over, false, false);
     }
     (found, least)
+}
+
+/// From the ACK that ended a recovery on, up to that which releases a segment: the least that the window was.
+fn tell_least(known: SoFar<'_>, rows: Range<usize>, least: &mut [i64]) {
+    let (seen, flight) = (known.seen, known.flight);
+    let end = rows.clone().find(|&ack| sends_at(known.trace, seen, ack));
+    let rows = rows.start..end.unwrap_or(rows.end);
+    let met = end.map(|end| flight[end] - seen.snd_una[end]);
+    for (row, una) in least[rows.clone()].iter_mut().zip(&seen.snd_una[rows]) {
+        *row = met.map_or(0, |met| met + una);
+    }
 }
 
 /// The ACKs that may have ended a recovery, if they released nothing. NewReno's may go on at that of all sent before the
@@ -321,6 +341,33 @@ fn silent_exits<'a>(known: SoFar<'a>, part: &Stretch) -> impl Iterator<Item = us
         .filter(|&above| above > first);
     let ends = begun.map(|_| first).into_iter().chain(above);
     ends.filter(move |&ack| ack <= last && !sends_at(trace, seen, ack))
+}
+
+/// The ACKs that end a recovery behind a timer, without SACK, where duplicates had let go what is counted from then on,
+/// and they release nothing; of each where the next loss event begins.
+fn restarted_exits<'a>(known: SoFar<'a>) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let SoFar {
+        trace,
+        seen,
+        events,
+        flight,
+        ..
+    } = known;
+    let heard = |event: &LossEvent| seen.acks_before_send[event.first_send] as usize;
+    let exits = events.iter().enumerate().map(move |(number, event)| {
+        let following = events.get(number + 1);
+        let until = following.map_or(flight.len(), |next| heard(next).saturating_sub(1));
+        (event, seen.acked_at(heard(event), event.recover), until)
+    });
+    exits
+        .filter(move |&(event, exit, until)| {
+            event.restarts
+                && !trace.has_sack
+                && (1..until).contains(&exit)
+                && flight[exit] > flight[exit - 1]
+                && !sends_at(trace, seen, exit)
+        })
+        .map(|(_, exit, until)| (exit, until))
 }
 
 /// Whether an ACK released a segment. Without SACK a retransmission leaves by force (RFC 5681, 6582); with it, when the

@@ -7,18 +7,15 @@
 
 use std::ops::Range;
 
+use super::echoed::outdated;
+use super::needless::{Copies, Empty, lost_needlessly};
 use super::outrun::outrun;
 use super::rtt::RoundTrips;
 use super::scoreboard::Scoreboard;
-use super::sent_again::{Covered, Twice, packets_of};
+use super::sent_again::{Covered, Twice, answered_before, packets_of};
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS};
-use crate::infer::ordered::from;
-use crate::threshold::threshold;
-
-// Two queues of a card hand over packets of one burst in either order.
-threshold!(QUEUES_NS: i64 = 500_000, Nanoseconds);
 
 /// One lost segment, or one sent again needlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +81,7 @@ pub fn lost(
         twice,
         again,
         untold: Covered::new(board.untold(trace)),
+        outdated: outdated(trace, seen),
         board,
         sack_high: highest(trace.sack_high),
         base_rtt_ns: rtt.base_ns,
@@ -92,48 +90,12 @@ pub fn lost(
     };
     let outrun = outrun(trace, seen, repeats, events, board, rtt.base_ns);
     let needless = lost_needlessly(trace, repeats, judge.last_una);
+    let empty = Empty::new(trace, seen);
     for (number, event) in events.iter().enumerate() {
         let bound = events
             .get(number + 1)
             .map_or(trace.send_ns.len(), |event| event.first_send);
-        let heard = |send: usize| {
-            seen.acks_before_send
-                .get(send)
-                .map_or(trace.ack_ns.len(), |&acks| acks as usize)
-        };
-        let first = heard(event.first_send).saturating_sub(1);
-        let stood = &seen.snd_una[first..heard(bound).max(first + 1)];
-        let mut rows: Vec<(Lost, usize, bool)> = Vec::new();
-        for rank in seen.again_within(event.first_send, bound) {
-            let send = seen.again[rank] as usize;
-            let copy = repeats[rank].map_or(send, |copy| copy as usize);
-            // What was merged with the data that followed it is not all there a second time.
-            let top = seen.snd_max[send.saturating_sub(1)];
-            let again = packets_of(trace, send).take_while(|packet| packet.start < top);
-            let goes_back = event.restarts && outrun.get(rank) != Some(&true);
-            for packet in again {
-                let state = told_by_tap(trace, event, copy).unwrap_or_else(|| {
-                    judge.packet(event, (send, copy), &packet, (first, goes_back), stood)
-                });
-                let (is_spurious, is_answered) = match state {
-                    State::Lost { is_answered } => (false, is_answered),
-                    State::Spurious => (true, true),
-                    State::Possible => {
-                        found.possible += 1;
-                        continue;
-                    }
-                    State::Arrived => continue,
-                };
-                let row = Lost {
-                    time_ns: trace.send_ns[copy],
-                    offset: packet.start,
-                    length: packet.end - packet.start,
-                    event: number,
-                    is_spurious,
-                };
-                rows.push((row, send, is_answered));
-            }
-        }
+        let mut own = judge.event((number, event), bound, repeats, &outrun);
         let within = |send: usize| needless.partition_point(|&each| each < send);
         for &send in &needless[within(event.first_send)..within(bound)] {
             let row = Lost {
@@ -143,26 +105,43 @@ pub fn lost(
                 event: number,
                 is_spurious: false,
             };
-            rows.push((row, send, true));
+            own.rows.push((row, send, true));
         }
         // A sender that sends needlessly may have done so with what the capture's end leaves without an answer.
-        if rows.iter().any(|(row, ..)| row.is_spurious) {
-            let before = rows.len();
-            rows.retain(|&(.., is_answered)| is_answered);
-            found.possible += before - rows.len();
+        if own.rows.iter().any(|(row, ..)| row.is_spurious) {
+            let before = own.rows.len();
+            own.rows.retain(|&(.., is_answered)| is_answered);
+            found.possible += before - own.rows.len();
         }
+        found.possible += own.possible + judge.unanswered(&own.copies, &empty);
+        found.add(&own.rows);
+    }
+    found
+}
+
+impl Losses {
+    /// Rows with their sends: packets of one send with one fate are one row.
+    fn add(&mut self, rows: &[(Lost, usize, bool)]) {
         let mut before = None;
-        for (row, send, _) in rows {
-            match found.rows.last_mut() {
+        for &(row, send, _) in rows {
+            match self.rows.last_mut() {
                 Some(last) if before == Some(send) && last.goes_on_in(&row) => {
                     last.length += row.length;
                 }
-                _ => found.rows.push(row),
+                _ => self.rows.push(row),
             }
             before = Some(send);
         }
     }
-    found
+}
+
+/// What one loss event sent again.
+#[derive(Default)]
+struct OfEvent {
+    /// Each with its send, and whether an answer to it came.
+    rows: Vec<(Lost, usize, bool)>,
+    possible: usize,
+    copies: Copies,
 }
 
 /// The highest byte SACKed up to each ACK: with room for the latest blocks only, one lists those of repairs instead.
@@ -188,24 +167,6 @@ fn told_by_tap(trace: &Trace, event: &LossEvent, copy: usize) -> Option<State> {
     }
 }
 
-/// Sends that were lost before the tap and never sent again: copies of what had arrived.
-fn lost_needlessly(trace: &Trace, repeats: &[Option<u32>], last_una: i64) -> Vec<usize> {
-    let mut is_needless: Vec<bool> = trace
-        .fate
-        .iter()
-        .zip(trace.send_end)
-        .map(|(&fate, &end)| fate == LOST_ON_WAY && end <= last_una)
-        .collect();
-    for copy in repeats.iter().flatten() {
-        if let Some(flag) = is_needless.get_mut(*copy as usize) {
-            *flag = false;
-        }
-    }
-    (0..is_needless.len())
-        .filter(|&send| is_needless[send])
-        .collect()
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Lost {
@@ -224,6 +185,7 @@ struct Judge<'a> {
     twice: Twice,
     again: Covered,
     untold: Covered,
+    outdated: Vec<usize>,
     board: &'a Scoreboard,
     sack_high: Vec<i64>,
     base_rtt_ns: i64,
@@ -232,6 +194,62 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
+    /// What became of everything that an event sent again, up to send `bound`.
+    fn event(
+        &self,
+        (number, event): (usize, &LossEvent),
+        bound: usize,
+        repeats: &[Option<u32>],
+        outrun: &[bool],
+    ) -> OfEvent {
+        let (trace, seen) = (self.trace, self.seen);
+        let heard = |send: usize| {
+            seen.acks_before_send
+                .get(send)
+                .map_or(trace.ack_ns.len(), |&acks| acks as usize)
+        };
+        let first = heard(event.first_send).saturating_sub(1);
+        let stood = &seen.snd_una[first..heard(bound).max(first + 1)];
+        let mut own = OfEvent::default();
+        for rank in seen.again_within(event.first_send, bound) {
+            let send = seen.again[rank] as usize;
+            let copy = repeats[rank].map_or(send, |copy| copy as usize);
+            // What was merged with the data that followed it is not all there a second time.
+            let top = seen.snd_max[send.saturating_sub(1)];
+            let again = packets_of(trace, send).take_while(|packet| packet.start < top);
+            let goes_back = event.restarts && outrun.get(rank) != Some(&true);
+            for packet in again {
+                let state = told_by_tap(trace, event, copy).unwrap_or_else(|| {
+                    self.packet(event, (send, copy), &packet, (first, goes_back), stood)
+                });
+                if matches!(state, State::Spurious | State::Arrived)
+                    && trace.fate.is_empty()
+                    && !self.twice.reports(send, packet.start, packet.end)
+                {
+                    own.copies.add(trace.send_ns[send]);
+                }
+                let (is_spurious, is_answered) = match state {
+                    State::Lost { is_answered } => (false, is_answered),
+                    State::Spurious => (true, true),
+                    State::Possible => {
+                        own.possible += 1;
+                        continue;
+                    }
+                    State::Arrived => continue,
+                };
+                let row = Lost {
+                    time_ns: trace.send_ns[copy],
+                    offset: packet.start,
+                    length: packet.end - packet.start,
+                    event: number,
+                    is_spurious,
+                };
+                own.rows.push((row, send, is_answered));
+            }
+        }
+        own
+    }
+
     /// What became of a packet that was sent again. `sends`: of this copy, and of the one before; `first`: the ACK known
     /// when its event began; `goes_back`: over what may have arrived; `stood`: what was acknowledged from then on.
     fn packet(
@@ -244,6 +262,10 @@ impl Judge<'_> {
     ) -> State {
         let (trace, seen, sent_ns) = (self.trace, self.seen, self.trace.send_ns[send]);
         let (offset, end) = (packet.start, packet.end);
+        // RFC 3522: the echo tells which copy was answered.
+        if offset == trace.send_offset[send] && self.outdated.binary_search(&send).is_ok() {
+            return State::Spurious;
+        }
         let is_one = trace.send_end[send] - trace.send_offset[send] <= trace.smss;
         let took = |ack: usize| Some(trace.ack_ns.get(ack)? - sent_ns);
         let (answer, told) = (seen.acked_at(first, end), self.board.since(offset, end));
@@ -315,6 +337,16 @@ impl Judge<'_> {
         }
     }
 
+    /// How many copies of what had arrived no ACK answers, as far as the trace goes on for as long as an answer may take.
+    fn unanswered(&self, copies: &Copies, empty: &Empty) -> usize {
+        let until_ns = copies.last_ns.saturating_add(self.longest_rtt_ns);
+        if copies.count == 0 || self.trace.ack_ns.last().is_none_or(|&last| last < until_ns) {
+            return 0;
+        }
+        let answers = empty.between(copies.first_ns + self.base_rtt_ns / 2, until_ns);
+        copies.count.saturating_sub(answers)
+    }
+
     /// Whether a receiver that had held what an ACK jumps over would have told of it in a block (RFC 2018 section 4): the
     /// ACK waited for the second of two segments (RFC 9293 section 3.8.6.3), as it may where nothing is held above.
     fn is_unheld(&self, send: usize, answer: usize, packet: &Range<i64>) -> bool {
@@ -355,28 +387,4 @@ impl Judge<'_> {
             && seen.dupacks(seen.first_acked(answer, offset), answer) == 0
             && self.may_answer(answer, copy)
     }
-}
-
-/// Whether an earlier copy filled the hole: the answer lacks a segment that was sent before this copy and arrived.
-///
-/// Segments stay in order on the path, and an ACK tells of all that arrived in order (RFC 9293 section 3.10.7.4). Errs to
-/// "not lost" where the path reorders.
-fn answered_before(
-    trace: &Trace,
-    seen: &Sequence,
-    again: &Covered,
-    send: usize,
-    missing: i64,
-    last_una: i64,
-) -> bool {
-    // Sent once: what was sent again may have been lost.
-    if missing >= last_una || again.reaches_beyond(missing) {
-        return false;
-    }
-    // `snd_max` passes it at its first transmission.
-    let holder = from(&seen.snd_max, send, |top| top <= missing);
-    // A tap with several queues may write what left together in another order.
-    holder < send
-        && trace.send_offset[holder] <= missing
-        && trace.send_ns[send] - trace.send_ns[holder] > QUEUES_NS.get()
 }

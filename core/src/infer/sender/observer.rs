@@ -4,6 +4,7 @@ use super::cycles::{InCycle, places};
 use super::events::loss_events;
 use super::flight::outstanding;
 use super::held_back::{HeldBack, SoFar};
+use super::kept::Kept;
 use super::lost::{Losses, lost};
 use super::resent::repeats;
 use super::rtt::RoundTrips;
@@ -54,6 +55,7 @@ pub fn observe(trace: &Trace) -> Observed {
     };
     let flight = outstanding(trace, &sequence, &repeats, &events, &board, rtt.base_ns);
     let lost = lost(trace, &sequence, &repeats, &events, &board, &rtt);
+    let kept = Kept::new(trace, &sequence, &events, &board, &rtt);
     drop(board);
     let stretches = stretches(trace, &sequence, &events, &flight, rtt.base_ns);
     let places = places(&sequence, &events, &stretches, &flight);
@@ -65,7 +67,7 @@ pub fn observe(trace: &Trace) -> Observed {
         parts: &stretches,
         flight: &flight,
     };
-    let held_back = HeldBack::new(known);
+    let held_back = HeldBack::new(known, kept);
     let windows = Windows::new(known, &held_back);
     let (limits, starved) = shares(&windows, known, &held_back.late).unzip();
     Observed {

@@ -7,7 +7,7 @@ use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
 
 // RFC 8985 section 6.2 step 4: the reordering window is a quarter of the least round trip.
-const REORDERING_PARTS: i64 = 4;
+pub(super) const REORDERING_PARTS: i64 = 4;
 // How late its timer may be: Linux adds 2 ms, and rounds up to its ticks, of 4 ms at most on servers.
 threshold!(REORDERING_LATE_NS: i64 = 10_000_000, Nanoseconds);
 // Sends that are looked at behind a copy: the next are the first to arrive, and a limit of work.

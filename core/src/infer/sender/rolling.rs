@@ -169,6 +169,7 @@ impl Rolling {
             sack_first: &self.sack_first,
             sack_edges: &self.sack_edges,
             dsacks,
+            echoes_older: &[],
             set_ns: &[],
             smss: known.smss.max(1),
             has_start: known.has_start,

@@ -2,9 +2,11 @@
 //!
 //! What was SACKed once stays so (RFC 2018 section 8 apart): an ACK has room for the latest blocks only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use super::trace::Trace;
+use crate::recovery::DUP_THRESH;
 
 /// Blocks that an ACK has room for at the least: beside timestamps (RFC 2018 section 3).
 pub const LEAST_ROOM: usize = 3;
@@ -210,6 +212,44 @@ impl Known {
         let behind = self.ranges.range(to..).next();
         self.behind = behind.map_or(i64::MAX, |(&start, _)| start);
     }
+}
+
+/// So much SACKed above tells that what is not was lost (RFC 6675 `IsLost`).
+pub(super) fn enough(trace: &Trace) -> i64 {
+    i64::from(DUP_THRESH) * trace.smss
+}
+
+/// Up to where a sender takes for lost what was not SACKed, after each ACK: DupThresh segments were, above (RFC 6675
+/// `IsLost`).
+pub(super) fn lost_up_to(trace: &Trace) -> Vec<i64> {
+    let enough = enough(trace);
+    let (mut top, mut lost, mut sacked) = (i64::MIN, i64::MIN, 0);
+    // What was SACKed at the top, `enough` of it at the least, in order.
+    let mut highest: VecDeque<Range<i64>> = VecDeque::new();
+    let told = trace.sack_high.iter().enumerate().map(|(ack, &high)| {
+        if high > top {
+            let left = trace
+                .blocks(ack)
+                .find(|block| block.1 == high)
+                .map(|block| block.0);
+            let news = left.unwrap_or(high - trace.smss).max(top)..high;
+            sacked += news.end - news.start;
+            highest.push_back(news);
+            top = high;
+            while let Some(lowest) = highest
+                .front()
+                .filter(|lowest| sacked - (lowest.end - lowest.start) >= enough)
+            {
+                sacked -= lowest.end - lowest.start;
+                highest.pop_front();
+            }
+            if let Some(lowest) = highest.front().filter(|_| sacked >= enough) {
+                lost = lost.max(lowest.end - (enough - (sacked - (lowest.end - lowest.start))));
+            }
+        }
+        lost
+    });
+    told.collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,11 @@ use std::ops::Range;
 
 use super::sequence::Sequence;
 use super::trace::Trace;
+use crate::infer::ordered::from;
+use crate::threshold::threshold;
+
+// Two queues of a card hand over packets of one burst in either order.
+threshold!(QUEUES_NS: i64 = 500_000, Nanoseconds);
 
 /// The most that a host cuts one send into (Linux's BIG TCP: 512 KiB), whatever a segment's size claims to be.
 const MOST_PACKETS: i64 = 512;
@@ -94,4 +99,28 @@ impl Covered {
     pub(super) fn by_one(&self, offset: i64, end: i64) -> bool {
         self.farthest(offset).is_some_and(|right| right >= end)
     }
+}
+
+/// Whether an earlier copy filled the hole: the answer lacks a segment that was sent before this copy and arrived.
+///
+/// Segments stay in order on the path, and an ACK tells of all that arrived in order (RFC 9293 section 3.10.7.4). Errs to
+/// "not lost" where the path reorders.
+pub(super) fn answered_before(
+    trace: &Trace,
+    seen: &Sequence,
+    again: &Covered,
+    send: usize,
+    missing: i64,
+    last_una: i64,
+) -> bool {
+    // Sent once: what was sent again may have been lost.
+    if missing >= last_una || again.reaches_beyond(missing) {
+        return false;
+    }
+    // `snd_max` passes it at its first transmission.
+    let holder = from(&seen.snd_max, send, |top| top <= missing);
+    // A tap with several queues may write what left together in another order.
+    holder < send
+        && trace.send_offset[holder] <= missing
+        && trace.send_ns[send] - trace.send_ns[holder] > QUEUES_NS.get()
 }

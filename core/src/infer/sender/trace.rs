@@ -52,6 +52,8 @@ pub struct Trace<'a> {
     pub slack: &'a [i64],
     /// Ranges reported as received twice (RFC 2883).
     pub dsacks: &'a [(i64, i64)],
+    /// Whether an ACK that answers what was sent again echoes an older stamp than that had (empty: none does).
+    pub echoes_older: &'a [bool],
     /// When the tap's clock was set, in order: what passed across that is not known.
     pub set_ns: &'a [i64],
     /// The sender's full segment.
@@ -121,6 +123,15 @@ impl Trace<'_> {
                 "slack",
                 self.slack.len(),
                 if self.slack.is_empty() { 0 } else { acks },
+            ),
+            (
+                "echoes_older",
+                self.echoes_older.len(),
+                if self.echoes_older.is_empty() {
+                    0
+                } else {
+                    acks
+                },
             ),
             ("ack_offset", self.ack_offset.len(), acks),
             ("rwnd", self.rwnd.len(), acks),

@@ -131,7 +131,7 @@ impl Work {
         let high = match limit {
             _ if !is_bound => UNKNOWN,
             Limit::Cwnd => self.shown.high(known, held_back, ack),
-            _ => now + held_back.lacking.under_way(ack) + held_back.room,
+            _ => now + held_back.unseen(ack),
         };
         if limit != Limit::Cwnd || !is_bound {
             self.shown.last = None;
@@ -145,7 +145,7 @@ impl Shown {
     /// and its window is what it was, or larger by what was acknowledged (RFC 5681 section 3.1).
     fn high(&mut self, known: SoFar<'_>, held_back: &HeldBack, ack: usize) -> i64 {
         let (trace, seen, now) = (known.trace, known.seen, known.flight[ack]);
-        let room = held_back.room + held_back.lacking.under_way(ack);
+        let room = held_back.unseen(ack);
         // As much is outstanding as the window was seen to allow.
         let is_filled = now + held_back.slack >= held_back.held[ack];
         let sent = seen.sends_before_next_ack[ack] as usize;
