@@ -61,6 +61,9 @@ CASES = (
     (20262007, 7, "sender", "slow starts", "what was acknowledged before a timer expired answers no restart"),
     (20262007, 30, "sender", "bounds", "an ACK has no room for all blocks: those before count too"),
     (20262001, 21, "receiver", "bounds", "a window that was seen cut between two losses is none that is not used"),
+    (20261805, 20, "receiver", "losses", "a flight's end that a repair's answer shows outrun leaves no hole"),
+    (20262004, 1, "receiver", "losses", "so it is where it leaves behind what ends the recovery"),
+    (20261804, 54, "receiver", "losses", "what a restart goes back over, and had arrived, is lost unseen"),
     (20263202, 33, "sender", "buffer", "few places are no buffer where a queue grew far beyond by what was sent"),
 )
 
