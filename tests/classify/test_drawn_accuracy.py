@@ -64,6 +64,14 @@ CASES = (
     (20261805, 20, "receiver", "losses", "a flight's end that a repair's answer shows outrun leaves no hole"),
     (20262004, 1, "receiver", "losses", "so it is where it leaves behind what ends the recovery"),
     (20261804, 54, "receiver", "losses", "what a restart goes back over, and had arrived, is lost unseen"),
+    (
+        20261811,
+        13,
+        "receiver",
+        "control",
+        "Linux times what an ACK SACKs, and not what waited for a hole, by itself too",
+    ),
+    (20263202, 11, "receiver", "control", "so it does at a small buffer with another flow"),
     (20263202, 33, "sender", "buffer", "few places are no buffer where a queue grew far beyond by what was sent"),
 )
 
