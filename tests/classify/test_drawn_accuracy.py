@@ -69,7 +69,7 @@ CASES = (
         13,
         "receiver",
         "control",
-        "Linux times what an ACK SACKs, and not what waited for a hole, by itself too",
+        "Linux times what an ACK SACKs, not what waited for a hole, by itself too",
     ),
     (20263202, 11, "receiver", "control", "so it does at a small buffer with another flow"),
     (20263202, 33, "sender", "buffer", "few places are no buffer where a queue grew far beyond by what was sent"),
