@@ -79,6 +79,9 @@ class _Between:
         # The holes in order of what fills them, and of each how often it was sent again, and when last.
         self.in_order = np.argsort(filled, kind="stable")
         self.filled_ns = np.where(filled < NEVER, seen.time_ns[whole.row[np.minimum(filled, len(whole.row) - 1)]], 0)
+        # What came next behind each shows it: no copy of it left sooner than a turn later.
+        shows = arrived[np.minimum(np.searchsorted(arrived, lost), len(arrived) - 1)]
+        self.shown_ns = seen.time_ns[whole.row[shows]]
         self.tried, self.tried_ns = np.zeros(len(lost), dtype=np.int32), np.full(len(lost), -NEVER)
         self.least_ns = turn_ns - min(BURST_NS, int(turn_ns * MINORITY))
         # The end of what is known to have been sent and lost above all that had arrived.
@@ -131,6 +134,7 @@ class _Between:
         # Nor are those open that left first where the numbers are missing.
         may_be = (filled > place) & (filled < NEVER) & (self.lost[first:begun] < behind)
         # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
+        may_be &= now_ns - self.shown_ns[first:begun] >= self.least_ns
         unfilled = np.flatnonzero(may_be) + first
         found: Ints = unfilled[self.filled_ns[unfilled] - now_ns >= self.least_ns]
         return found
@@ -143,6 +147,10 @@ class _Between:
         whole, seen, turn_ns = self.whole, self.seen, self.turn_ns
         before, place = int(self.arrived[gap]), int(self.arrived[gap + 1])
         top = self._top(place)
+        hole = int(np.searchsorted(whole.offset[self.lost], top))
+        if hole < len(self.lost) and whole.offset[self.lost[hole]] == top:
+            # A hole that stands behind: put back once.
+            return []
         shown_ns, now_ns = seen.time_ns[whole.row[before]], seen.time_ns[whole.row[place]]
         ends_of = np.searchsorted(self.filled, [place, place + 1], sorter=self.in_order)
         is_first = (
