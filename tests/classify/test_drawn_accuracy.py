@@ -72,6 +72,10 @@ CASES = (
         "Linux times what an ACK SACKs, not what waited for a hole, by itself too",
     ),
     (20263202, 11, "receiver", "control", "so it does at a small buffer with another flow"),
+    (20263202, 22, "receiver", "losses", "a hole is sent again no sooner than a turn after what shows it came"),
+    (20262005, 10, "receiver", "losses", "a number before a hole that stands behind is none of a flight's end"),
+    (20262003, 68, "receiver", "losses", "behind what is filled a pass over the holes goes on upwards"),
+    (20262007, 7, "receiver", "losses", "what a timer fills had been sent before, as three segments asked for it"),
     (20263202, 33, "sender", "buffer", "few places are no buffer where a queue grew far beyond by what was sent"),
 )
 
