@@ -178,7 +178,7 @@ impl Tape {
                     since_ns,
                 };
                 let begins = begins.later(later_ns);
-                own_times::play_by_itself(control.as_mut(), sender.start, rows, begins)
+                own_times::play_by_itself(control.as_mut(), sender.start, rows, begins, self.opens)
             })
         })?;
         Ok(cwnd.into_pyarray(py))

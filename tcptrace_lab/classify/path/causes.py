@@ -10,6 +10,13 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.obstacles import FEW_TICKS
 from tcptrace_lab.classify.path.goodput import carries_data
+from tcptrace_lab.classify.path.hidden import (
+    gone_over_unseen,
+    largest_flight,
+    limited_unseen,
+    tails_unseen,
+    timed_unseen,
+)
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
@@ -67,7 +74,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
         "total": total if is_told else None,
         "by_cause": dict(sorted((+found).items())) if is_told else {},
         "possible_unseen": merged
-        + who.tap.repairs[1] * _largest(seen)
+        + who.tap.repairs[1] * largest_flight(seen)
         + who.lost_before_tap
         + -(-who.missing_bytes // seen.timeline.smss),
     }
@@ -88,9 +95,12 @@ def _unseen(seen: Reconstruction, who: Sender, total: int) -> int:
     if who.put_back is not None:
         # Where no stamps tell when a fill left, each may have been the second.
         found += total if who.view is None or who.is_blurred else seen.lost_again
-        found += _limited_unseen(seen, events[is_lost], ends[is_lost])
+        found += limited_unseen(seen, events[is_lost], ends[is_lost])
         # A flight lost to its end leaves no hole.
-        found += timeouts_unseen(seen) * _largest(seen) + _tails_unseen(seen)
+        is_counted = who.view is None or who.view.is_counted
+        found += timeouts_unseen(seen) * largest_flight(seen) + tails_unseen(seen, is_counted=is_counted)
+        if not is_counted:
+            found += gone_over_unseen(seen) + timed_unseen(seen)
     if who.tap.tap_lost_bytes:
         found += _repairs_unseen(seen, who.tap.tap_lost_bytes)
     if who.place == "sender" and who.view is None:
@@ -101,13 +111,8 @@ def _unseen(seen: Reconstruction, who: Sender, total: int) -> int:
         found += who.tap.disordered + needless
     if who.tap.clock.steps_back:
         # So does one that was sent again across a step: or it is stamped as soon as a second capture of the first.
-        found += min(who.tap.copies, who.tap.clock.steps_back * _largest(seen)) + needless
+        found += min(who.tap.copies, who.tap.clock.steps_back * largest_flight(seen)) + needless
     return found
-
-
-def _largest(seen: Reconstruction) -> int:
-    """The most segments that one loss event whose repair was not captured may have taken: a flight."""
-    return max(int(seen.flight.max(initial=0)) // seen.timeline.smss, 1)
 
 
 def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:
@@ -251,59 +256,6 @@ def timeouts_unseen(seen: Reconstruction) -> int:
         and timeline.send_ns[0] - timeline.ack_ns[0] > _core.LEAST_RTO_NS
     )
     return len(pauses_unseen(seen)[1]) + int(begins_late)
-
-
-def _limited_unseen(seen: Reconstruction, events: Ints, ends: Ints) -> int:
-    """Segments that the first duplicate ACKs of a recovery let go (RFC 3042) behind a slow start, whose queue had lost
-    one of two up to what left just before, where none of them came before the holes were filled: sent again before
-    anything behind them they leave no hole."""
-    timeline = seen.timeline
-    begun = [each.time_ns for each in seen.episodes]
-    grown = [int(timeline.ack_ns[part.last]) for part in seen.stretches if part.peak is not None]
-    again = np.flatnonzero(timeline.is_retransmission)
-    # The least that is sent again from each on: the last of them below a number is the last where this lies below it.
-    least = np.minimum.accumulate(timeline.send_offset[again][::-1])[::-1]
-    lost, highest = np.bincount(events, minlength=len(begun)), np.zeros(len(begun), dtype=np.int64)
-    np.maximum.at(highest, events, ends)
-    found = 0
-    for number in {int(place) for place in np.searchsorted(begun, grown)} - {len(begun)}:
-        each = seen.episodes[number]
-        is_near = lost[number] > 1 and highest[number] >= each.recover - DELAYED_ACK_SEGMENTS * timeline.smss
-        beyond = int(np.searchsorted(timeline.snd_max, each.recover, side="right"))
-        last = int(np.searchsorted(least, each.recover)) - 1
-        is_behind = last >= 0 and each.first_send <= again[last] < beyond
-        found += DUP_THRESH - 1 if is_near and is_behind and not each.restarts else 0
-    return found
-
-
-def _tails_unseen(seen: Reconstruction) -> int:
-    """Segments that may have been lost behind all that came in a recovery: sent again they leave no hole at a receiver.
-
-    Each duplicate ACK lets one go (RFC 3042, RFC 6675); of a sender that had enough to send some of them follow what
-    ends the recovery. A timer's restart may have gone back over all of a flight's end.
-    """
-    timeline = seen.timeline
-    ends = np.searchsorted(timeline.ack_ns, [episode.end_ns for episode in seen.episodes])
-    ends = np.minimum(ends, len(timeline.ack_ns) - 1)
-    before = np.searchsorted(timeline.acks_before_send, ends, side="right")
-    is_done = timeline.snd_max[np.maximum(before - 1, 0)] <= timeline.snd_una[ends]
-    return sum(
-        (_largest(seen) if each.restarts else max(each.dupacks, 1)) if done else _ends_unseen(timeline, each)
-        for each, done in zip(seen.episodes, is_done.tolist(), strict=True)
-        if (done or each.restarts) and each.is_loss
-    )
-
-
-def _ends_unseen(timeline: Timeline, each: Episode) -> int:
-    """Segments that the last ACKs before a restart may have released beyond what came: lost, and gone back over, they
-    come as new ones. Each releases what it acknowledges, and at most a segment more (RFC 5681 section 3.1)."""
-    sent, until = each.first_send, int(timeline.acks_before_send[each.first_send])
-    since = max(int(timeline.acks_before_send[sent - 1]) - 1, 0) if sent else until
-    moved = timeline.newly_acked[since:until]
-    came = slice(int(np.searchsorted(timeline.acks_before_send, since, side="right")), sent)
-    opened = int(moved.sum()) + timeline.smss * int(np.count_nonzero(moved))
-    unseen = opened - int((timeline.send_end[came] - timeline.send_offset[came]).sum())
-    return max(unseen // timeline.smss, 0)
 
 
 def first_flight_lost(seen: Reconstruction) -> bool:

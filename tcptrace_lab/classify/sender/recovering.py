@@ -104,15 +104,16 @@ def _may_restart(seen: Reconstruction, episode: Episode, resolution_ns: int) -> 
 
 def recovering_beyond(seen: Reconstruction) -> float:
     """Share of the time behind recoveries, away from the sender, that may be theirs: what comes next was lost as well,
-    and whether it had left when the recovery began, which lasts as long as that, is not seen."""
+    and whether it had left when the recovery began, which lasts as long as that, or to the next, is not seen."""
     timeline, spent_ns = seen.timeline, 0
     if not len(timeline.fate):
         return 0.0
     lost = set(timeline.send_offset[timeline.fate == LOST].tolist())
-    for each in seen.episodes:
+    for each, following in zip_longest(seen.episodes, seen.episodes[1:]):
         filled = int(np.searchsorted(timeline.snd_una, each.recover, side="right"))
         if not each.restarts and each.recover in lost and filled < len(timeline.ack_ns):
-            spent_ns += max(int(timeline.ack_ns[filled]) - each.end_ns, 0)
+            over_ns = int(timeline.ack_ns[filled])
+            spent_ns += max((min(over_ns, following.time_ns) if following else over_ns) - each.end_ns, 0)
     return share_of(timeline, float(spent_ns))
 
 

@@ -55,13 +55,14 @@ class Sends:
     """Segments in the order in which they left; `row` is the place among the arrivals (-1: put back).
 
     `unplaced`: packets that left as well, as the numbers say that their host counts, of which it is not known what they
-    carried.
+    carried. `is_counted`: its host counts its packets, and what was lost again is known by their numbers.
     """
 
     row: Places
     offset: Ints
     end: Ints
     unplaced: int = 0
+    is_counted: bool = False
 
     @property
     def is_put_back(self) -> Bools:

@@ -7,6 +7,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, goes_back, holes, reached
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
+from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
 from tcptrace_lab.reconstruct.timeline import Places
 
@@ -76,10 +77,14 @@ class _Between:
         self.goes_back = (whole.offset < self.below) & (whole.row >= 0)
         self.again = np.flatnonzero(self.goes_back)
         self.goes_back[filled[filled < NEVER]] = False
-        # The holes in order of what fills them, and of each how often it was sent again, and when last.
+        # The holes in order of what fills them, and of each how often it was sent again, and when and where last.
         self.in_order = np.argsort(filled, kind="stable")
         self.filled_ns = np.where(filled < NEVER, seen.time_ns[whole.row[np.minimum(filled, len(whole.row) - 1)]], 0)
+        # What came next behind each shows it: no copy of it left sooner than a turn later.
+        shows = arrived[np.minimum(np.searchsorted(arrived, lost), len(arrived) - 1)]
+        self.shown_ns = seen.time_ns[whole.row[shows]]
         self.tried, self.tried_ns = np.zeros(len(lost), dtype=np.int32), np.full(len(lost), -NEVER)
+        self.left_last = lost.copy()
         self.least_ns = turn_ns - min(BURST_NS, int(turn_ns * MINORITY))
         # The end of what is known to have been sent and lost above all that had arrived.
         self.tail = 0
@@ -93,8 +98,17 @@ class _Between:
         begin = int(whole.end[behind - 1])
         upto = begin + wanted * self.smss
         goes_on = self.goes_back[behind - 1] or (self.goes_back[behind] and upto == whole.offset[behind])
+        now_ns = int(self.seen.time_ns[whole.row[place]])
         if goes_on and upto <= self.below[behind]:
             self._put(behind, [(left, left + self.smss) for left in range(begin, upto, self.smss)])
+            # Of the holes among it, which are in order of offset, these are copies.
+            again = slice(*np.searchsorted(whole.offset[self.lost], (begin, upto)))
+            self._note(np.arange(again.start, again.stop)[self.lost[again] < behind], place)
+            return
+        asked = self._asked_before(gap)
+        self._put_copies(place, asked, [])
+        wanted -= len(asked)
+        if not wanted:
             return
         # Holes are in order of offset and of leaving: those lost before, and filled after, this place.
         begun = int(np.searchsorted(self.lost, place, side="left"))
@@ -102,7 +116,6 @@ class _Between:
             # What left next, by its number, was lost with it: it left before them, and is what comes now.
             self._put(behind, [(int(whole.offset[place]), int(whole.end[place]))])
             wanted -= 1
-        now_ns = int(self.seen.time_ns[whole.row[place]])
         unfilled = self._open(begun, place, behind, now_ns)
         is_sent = self.tried_ns[unfilled] > now_ns - self.least_ns
         if len(unfilled) and is_sent.all():
@@ -115,10 +128,33 @@ class _Between:
             self.tail = pieces[-1][1] if pieces else self.tail
         elif not _answers(self.seen, int(whole.row[place]), self.turn_ns):
             pieces, sent_again = self._sent_again(gap, unfilled, wanted)
-            copies = self.lost[sent_again]
-            self._put(place, pieces + list(zip(whole.offset[copies].tolist(), whole.end[copies].tolist(), strict=True)))
-            self.tried[sent_again] += 1
-            self.tried_ns[sent_again] = now_ns
+            self._put_copies(place, sent_again, pieces)
+
+    def _asked_before(self, gap: int) -> Ints:
+        """The hole that a timer fills here, so long after three segments beyond it had asked for it (RFC 6675), and
+        behind a silence: the copy which they let leave is missing."""
+        before, place = self.arrived[gap : gap + 2]
+        passed, now = self.seen.time_ns[self.whole.row[[before, place]]]
+        ends = np.searchsorted(self.filled, [place, place + 1], sorter=self.in_order)
+        fills = self.in_order[slice(*ends)][:1]
+        third = np.searchsorted(self.arrived, self.left_last[fills]) + DUP_THRESH - 1
+        asked_ns = self.seen.time_ns[self.whole.row[self.arrived[np.minimum(third, gap)]]]
+        fills = fills[(third <= gap) & (now - asked_ns >= _core.LEAST_RTO_NS) & (now - passed > self.turn_ns)]
+        # A timer begins with the first that is not acknowledged (RFC 6298 section 5.4).
+        is_lowest = [not (self.filled[max(hole - MOST_HOLES, 0) : hole] > place).any() for hole in fills.tolist()]
+        return fills[is_lowest]
+
+    def _put_copies(self, place: int, sent_again: Ints, pieces: list[tuple[int, int]]) -> None:
+        """What is new, and behind it copies of these holes."""
+        copies = self.lost[sent_again]
+        offsets, ends = self.whole.offset[copies].tolist(), self.whole.end[copies].tolist()
+        self._put(place, pieces + list(zip(offsets, ends, strict=True)))
+        self._note(sent_again, place)
+
+    def _note(self, sent_again: Ints, place: int) -> None:
+        self.tried[sent_again] += 1
+        self.tried_ns[sent_again] = self.seen.time_ns[self.whole.row[place]]
+        self.left_last[sent_again] = place
 
     def _put(self, place: int, pieces: list[tuple[int, int]]) -> None:
         self.places += [place] * len(pieces)
@@ -131,6 +167,7 @@ class _Between:
         # Nor are those open that left first where the numbers are missing.
         may_be = (filled > place) & (filled < NEVER) & (self.lost[first:begun] < behind)
         # A copy of what was sent again leaves no sooner than a turn after it, but for what its host takes.
+        may_be &= now_ns - self.shown_ns[first:begun] >= self.least_ns
         unfilled = np.flatnonzero(may_be) + first
         found: Ints = unfilled[self.filled_ns[unfilled] - now_ns >= self.least_ns]
         return found
@@ -143,6 +180,10 @@ class _Between:
         whole, seen, turn_ns = self.whole, self.seen, self.turn_ns
         before, place = int(self.arrived[gap]), int(self.arrived[gap + 1])
         top = self._top(place)
+        hole = int(np.searchsorted(whole.offset[self.lost], top))
+        if hole < len(self.lost) and whole.offset[self.lost[hole]] == top:
+            # A hole that stands behind: put back once.
+            return []
         shown_ns, now_ns = seen.time_ns[whole.row[before]], seen.time_ns[whole.row[place]]
         ends_of = np.searchsorted(self.filled, [place, place + 1], sorter=self.in_order)
         is_first = (
@@ -172,7 +213,8 @@ class _Between:
             # Retransmissions begin at the lowest hole: it was the last of the new data, which is not asked for again.
             return [], unfilled[:0]
         # A pass over the holes goes upwards: first those between what came before and after, then where it began.
-        is_apart = ~(is_below & (offsets >= whole.end[before]))
+        is_ahead = is_below | (whole.offset[place] >= self.below[place])
+        is_apart = ~(is_ahead & (offsets >= whole.end[before]))
         return [], unfilled[np.lexsort((self.tried[unfilled], is_apart))[:wanted]]
 
 

@@ -78,7 +78,7 @@ class SenderView:
     `slack`: by how many bytes the flight after each ACK may differ; `unsure`: the share of the ACKs where that is more
     than a segment and 5 %; `turn_ns`: from the tap to the sender and back, the least seen. `shows_window`: not where
     so much is open that only the order of what was sent, and so the losses, are known. `unplaced`: packets that are
-    missing by their host's numbers, and not put back.
+    missing by their host's numbers, and not put back; `is_counted`: those numbers tell how many there are.
     """
 
     timeline: Timeline
@@ -89,6 +89,7 @@ class SenderView:
     shows_window: bool
     is_paused: bool
     unplaced: int = 0
+    is_counted: bool = False
     # The longest silence behind which the tap stamped late what had come meanwhile.
     stalled_ns: int = 0
     # By a rhythm, the sends that came apart from the one before, as what an answer lets go does: no queue held them.
@@ -331,6 +332,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         shows_window=bool(np.median(share) <= MOST_OPEN) and kind.written <= MINORITY,
         is_paused=kind.written > MINORITY,
         unplaced=left.unplaced,
+        is_counted=left.is_counted,
         met_no_queue=kind.met_no_queue,
     )
 

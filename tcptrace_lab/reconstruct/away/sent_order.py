@@ -7,6 +7,8 @@ where segments were lost: they had left between their neighbours.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tcptrace_lab import _core
@@ -37,7 +39,7 @@ def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = F
     whole = _with_holes(seen, _order(seen, turn_ns), smss, has_start=has_start)
     later_ns = NEVER if turn_ns is None else turn_ns
     counted = with_missing_numbers(whole, seen, smss, later_ns)
-    return _with_lost_again(whole, seen, later_ns) if counted is None else counted
+    return _with_lost_again(whole, seen, later_ns) if counted is None else replace(counted, is_counted=True)
 
 
 def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool) -> Sends:

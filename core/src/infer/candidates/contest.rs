@@ -106,8 +106,9 @@ impl Contest {
                 number,
                 smss: entry.start.smss,
                 player: Player::new(entry.start),
-                by_itself: by_themselves
-                    .map(|begins| ByItself::new(begins.later(entry.later_ns), entry.start)),
+                by_itself: by_themselves.map(|begins| {
+                    ByItself::new(begins.later(entry.later_ns), entry.start, tapes[tape].opens)
+                }),
                 control: entry.control,
                 later_ns: entry.later_ns,
                 piece: 0,
@@ -473,6 +474,7 @@ mod tests {
                 start,
                 tape.rows(later_ns),
                 begins.later(later_ns),
+                tape.opens,
             );
             let windows = [2, 6].map(|place| each.expected[place] * SMSS);
             assert_eq!(windows, [200, 501].map(|row: usize| alone[row]));

@@ -41,6 +41,9 @@ struct OwnTimes {
     recovery: Option<InRecovery>,
     begins: Begins,
     smss: f64,
+    /// Whether what is SACKed is timed (Linux), and how much is above `una`.
+    times_sacked: bool,
+    sacked: f64,
     /// The first round trip, or the least that is remembered: none is shorter, whatever was taken for the time of a
     /// segment.
     least_ns: Option<i64>,
@@ -58,7 +61,7 @@ struct InRecovery {
 
 impl OwnTimes {
     /// `cwnd`: bytes of the first window.
-    fn new(begins: Begins, cwnd: f64, smss: f64) -> Self {
+    fn new(begins: Begins, cwnd: f64, smss: f64, times_sacked: bool) -> Self {
         let una = 1;
         Self {
             left: VecDeque::from([((cwnd as u64).saturating_add(una), begins.begins_ns)]),
@@ -66,6 +69,8 @@ impl OwnTimes {
             recovery: None,
             begins,
             smss,
+            times_sacked,
+            sacked: 0.0,
             least_ns: None,
         }
     }
@@ -120,10 +125,15 @@ impl OwnTimes {
         if !event.is_arrival() {
             return;
         }
-        let answered = self
-            .left
-            .front()
-            .filter(|_| event == TapeEvent::Ack && self.una > before);
+        let is_moved = self.una > before;
+        self.sacked = ack.newly_sacked + if is_moved { 0.0 } else { self.sacked };
+        let answered = if self.times_sacked && ack.newly_sacked > 0.0 {
+            self.sacked_last().filter(|_| self.recovery.is_none())
+        } else {
+            self.left
+                .front()
+                .filter(|_| event == TapeEvent::Ack && is_moved)
+        };
         let rtt_ns = answered.map(|&(_, left_ns)| ack.now_ns - left_ns);
         if since_ns.is_none() {
             self.least_ns = self.least_ns.or(rtt_ns);
@@ -132,6 +142,13 @@ impl OwnTimes {
         ack.rtt_ns = rtt_ns.max(self.least_ns.filter(|_| rtt_ns.is_some()));
         ack.flight_size = top.saturating_sub(before) as f64;
         ack.snd_nxt = top.max(ack.snd_una);
+    }
+
+    /// What holds the highest byte SACKed, above a hole of one segment: it came without waiting for that.
+    fn sacked_last(&self) -> Option<&(u64, i64)> {
+        let high = self.una.saturating_add((self.smss + self.sacked) as u64);
+        self.left
+            .get(self.left.partition_point(|&(top, _)| top < high))
     }
 
     /// Behind it, what the window lets leave.
@@ -166,10 +183,10 @@ pub struct ByItself {
 }
 
 impl ByItself {
-    /// `start`: its first window.
-    pub fn new(begins: Begins, start: State) -> Self {
+    /// `start`: its first window; `times_sacked`: as Linux does.
+    pub fn new(begins: Begins, start: State, times_sacked: bool) -> Self {
         Self {
-            own: OwnTimes::new(begins, start.cwnd, start.smss),
+            own: OwnTimes::new(begins, start.cwnd, start.smss, times_sacked),
             srtt: Srtt::default(),
         }
     }
@@ -224,9 +241,10 @@ pub fn play_by_itself(
     start: State,
     rows: impl Iterator<Item = TapeRow>,
     begins: Begins,
+    times_sacked: bool,
 ) -> Vec<f64> {
     let mut player = Player::new(start);
-    let mut by_itself = ByItself::new(begins, start);
+    let mut by_itself = ByItself::new(begins, start, times_sacked);
     rows.map(|row| by_itself.hear(&mut player, control, &row).0)
         .collect()
 }
@@ -267,7 +285,7 @@ mod tests {
             begins_ns,
             since_ns,
         };
-        OwnTimes::new(begins, (cwnd * SMSS) as f64, SMSS as f64)
+        OwnTimes::new(begins, (cwnd * SMSS) as f64, SMSS as f64, true)
     }
 
     #[test]
@@ -279,6 +297,25 @@ mod tests {
         assert_eq!(told(&mut own, TapeEvent::Ack, 110, 2), (Some(110), 3000.0));
         own.sends(3.0 * SMSS as f64, 110);
         assert_eq!(told(&mut own, TapeEvent::Ack, 250, 3).0, Some(150));
+    }
+
+    #[test]
+    fn an_ack_that_sacks_too_times_what_is_sacked_and_not_what_waited() {
+        let mut own = begin(0, None, 1);
+        told(&mut own, TapeEvent::Ack, 100, 1);
+        own.sends(2.0 * SMSS as f64, 150);
+        own.sends(4.0 * SMSS as f64, 160);
+        // Of four the first is acknowledged, the second lost, and the third SACKed.
+        let mut ack = Ack {
+            newly_sacked: SMSS as f64,
+            ..row(TapeEvent::Ack, 300, 2, 0).ack(None)
+        };
+        own.heard(TapeEvent::Ack, &mut ack);
+        assert_eq!(ack.rtt_ns, Some(140));
+        own.times_sacked = false;
+        let mut ack = row(TapeEvent::Ack, 310, 3, 0).ack(None);
+        own.heard(TapeEvent::Ack, &mut ack);
+        assert_eq!(ack.rtt_ns, Some(160));
     }
 
     #[test]
