@@ -13,10 +13,10 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.control.candidates import Candidate
 from tcptrace_lab.classify.control.evidence import Misfits
 from tcptrace_lab.classify.control.followed import excused
+from tcptrace_lab.classify.control.hearing import UNFIT_SHARE
 from tcptrace_lab.classify.control.likelihood import (
     FITS_SEGMENTS,
     FITS_SHARES,
-    UNFIT_SHARE,
     Replay,
     log_likelihood,
     open_of,
