@@ -59,8 +59,14 @@ def had_by(players: Sequence[Player], reached: Floats, open_to: Floats | None, *
         cwnd, ssthresh = each.play()
         # What grows by its control's own rule alone, used or not (Vegas's), no stack stops.
         most, other = each.play(at_most=True)
-        own = reached if open_to is None else np.maximum(reached, open_to + _last_step(most, each.rows))
-        np.maximum(cwnd, np.minimum(most, own, out=most), out=most)
+        if open_to is None:
+            np.minimum(most, reached, out=most)
+        else:
+            own = _last_step(most, each.rows)
+            own += open_to
+            np.minimum(most, np.maximum(own, reached, out=own), out=most)
+            del own
+        np.maximum(cwnd, most, out=most)
         least_ssthresh, ssthresh = np.minimum(ssthresh, other), np.maximum(ssthresh, other, out=ssthresh)
         if had is None:
             had = Had(value=cwnd, least=cwnd, most=most, least_ssthresh=least_ssthresh, ssthresh=ssthresh)
@@ -82,8 +88,11 @@ def had_by(players: Sequence[Player], reached: Floats, open_to: Floats | None, *
 def _last_step(most: Floats, rows: Ints) -> Floats:
     """By how much one ACK has opened a window at the most so far, of these windows at rows of a tape: the last ACK that
     finds room opens it by its control's own rule, be it by a window's worth (Hybla's slow start)."""
-    steps = np.diff(most, prepend=most[:1])
-    # Between two rows that are not next to each other more than one opened it.
-    steps[(np.diff(rows, prepend=rows[:1]) != 1) | ~np.isfinite(steps)] = 0.0
+    steps = np.zeros(len(most))
+    np.subtract(most[1:], most[:-1], out=steps[1:])
+    for part in parts(len(rows) - 1):
+        # Between two rows that are not next to each other more than one opened it.
+        behind = slice(part.start + 1, part.stop + 1)
+        steps[behind][(rows[behind] != rows[part] + 1) | ~np.isfinite(steps[behind])] = 0.0
     found: Floats = np.maximum.accumulate(np.maximum(steps, 0.0, out=steps), out=steps)
     return found
