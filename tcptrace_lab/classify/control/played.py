@@ -52,7 +52,7 @@ class Had:
     ssthresh: Floats
 
 
-def had_by(players: Sequence[Player], reached: Floats, open_to: Floats | None, *, smss: int) -> Had:
+def had_by(players: Sequence[Player], reached: Floats, open_to: Ints | None, *, smss: int) -> Had:
     had: Had | None = None
     # One after the other: the windows of all together are many times the capture's.
     for each in players:

@@ -15,7 +15,7 @@ from tcptrace_lab.reconstruct.windows import APPLICATION, CWND
 UNUSED_FACTOR = 2
 
 
-def reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> tuple[Floats, Floats]:
+def reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> tuple[Ints, Floats]:
     """Up to where an unused window is opened by the next ACK, and the most that a stack lets its control's window grow
     to: what it was seen at, or what an unused one may reach."""
     timeline, smss = seen.timeline, seen.timeline.smss
@@ -30,7 +30,8 @@ def reached(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Pl
     most = np.maximum.accumulate(used, out=used)[acks[rows]]
     del used
     shown = np.maximum(table["cwnd_high"], 0)
-    return open_to, np.maximum(most, np.maximum.accumulate(shown, out=shown)[rows])
+    found: Floats = np.maximum(most, np.maximum.accumulate(shown, out=shown)[rows])
+    return open_to, found
 
 
 def opened(seen: Reconstruction, table: dict[str, Ints], acks: Places, rows: Places) -> Floats:

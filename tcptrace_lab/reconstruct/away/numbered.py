@@ -142,7 +142,8 @@ class _Between:
         fills = fills[(third <= gap) & (now - asked_ns >= _core.LEAST_RTO_NS) & (now - passed > self.turn_ns)]
         # A timer begins with the first that is not acknowledged (RFC 6298 section 5.4).
         is_lowest = [not (self.filled[max(hole - MOST_HOLES, 0) : hole] > place).any() for hole in fills.tolist()]
-        return fills[is_lowest]
+        found: Ints = fills[is_lowest]
+        return found
 
     def _put_copies(self, place: int, sent_again: Ints, pieces: list[tuple[int, int]]) -> None:
         """What is new, and behind it copies of these holes."""
