@@ -212,3 +212,22 @@ def test_a_receiver_that_acknowledges_as_it_reads_bounds_no_rate(
     found = _mode(runs, "runs of 6 segments", FINE, own=20.0)
     assert found is not None
     assert (found.value is not None, found.low is not None, found.high) == (bounds, bounds, None)
+
+
+def in_waves(times: Ints, *, acks: int, share: float) -> Ints:
+    """So many come ever sooner by an even step, the next at its time: `share` of the time of those."""
+    step = np.arange(len(times)) % (acks + 1)
+    apart = np.diff(times, prepend=times[:1])
+    found: Ints = (times - share * np.where(step < acks, step, 0) * apart).astype(np.int64)
+    return np.maximum.accumulate(found)
+
+
+@pytest.mark.parametrize(("buffer", "share"), [(4, 0.06), (4, 0.1), (8, 0.06), (8, 0.1)])
+def test_short_runs_that_are_faster_than_the_path_bound_no_rate(buffer: int, share: float) -> None:
+    """10 Mbit/s over a short queue: of ten segments each ACK comes sooner by as much than the one before."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=10e6, buffer=buffer, delay_s=0.02),), return_delay_s=0.02)
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=10.0, path=path)
+    timeline = found.seen.timeline
+    rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=in_waves(timeline.ack_ns, acks=10, share=share))))
+    assert rate.low is not None
+    assert rate.low <= 1.01 * TRUE_PPS

@@ -105,7 +105,8 @@ def bottleneck_rate(
             found = unknown(words, low=found.low)
         else:
             stretched = _of_stretched(batches, seen, clock, (segments, longest), own=own)
-            found = stretched or _over_longer(batches, seen, stood, segments, int(longest), clock=clock) or found
+            longer = stretched or _over_longer(batches, seen, stood, segments, int(longest), clock=clock)
+            found = longer or _as_slow_as_longer(found, batches, seen, segments * LONGER_FACTOR, clock)
     elif len(runs.rates) < FEWEST_SAMPLES and not (carries_data(seen) or _paced_back(seen)):
         found = _of_stretched(batches, seen, clock, (segments, longest), own=own) or found
     elif (
@@ -218,6 +219,18 @@ def _over_longer(
     slowest, value, fastest = (float(number) for number in np.percentile(rates, [5, 50, 95]))
     method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
     return Estimate(value=value, low=slowest, method=f"{method}; it changes", between=(slowest, fastest))
+
+
+def _as_slow_as_longer(
+    found: Estimate, batches: Batches, seen: Reconstruction, segments: int, clock: Clock
+) -> Estimate:
+    """The same no faster, at the least, than a quarter of the longer runs: jitter, and which segments an ACK waits for,
+    make short ones faster than any path, and even out."""
+    runs = run_rates(batches, seen, segments)
+    rates = runs.rates[_pressed(runs, clock)]
+    if found.low is None or len(rates) < FEWEST_SAMPLES:
+        return found
+    return replace(found, low=min(found.low, float(np.percentile(rates, 75))))
 
 
 def _stood(runs: Runs, clock: Clock) -> tuple[Floats, Floats] | None:
