@@ -116,8 +116,10 @@ fn own_answer_ns(trace: &Trace, seen: &Sequence) -> Option<i64> {
     answers.sort_unstable();
     let (_, &mut gap, _) = gaps.select_nth_unstable(half);
     let spans = answers.iter().zip(&answers[half..]);
-    let (since, &until) = spans.min_by_key(|&(since, until)| until - since)?;
-    let is_own = (until - since).saturating_mul(PROMPT_PARTS.get()) <= gap;
+    // The narrowest span that holds half of them, and up to when.
+    let spans = spans.map(|(since, &until)| (until.saturating_sub(*since), until));
+    let (span, until) = spans.min()?;
+    let is_own = span.saturating_mul(PROMPT_PARTS.get()) <= gap;
     (is_own && until <= ANSWER_NS.get() * PROMPT_PARTS.get()).then_some(until)
 }
 
