@@ -11,7 +11,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.cycles import Cycle, cycles
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode, episodes, loss_columns, losses, lost_again
 from tcptrace_lab.reconstruct.phase_table import cycle_columns, phase_columns, phases
 from tcptrace_lab.reconstruct.phases import Phase, Stretch, stretches
@@ -36,6 +36,16 @@ class Reconstruction(WorkedOutOnce):
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:
         return episodes(self.timeline)
+
+    @cached_property
+    def lost_sent_ns(self) -> Ints:
+        """When what was lost first left, of each loss event."""
+        return np.array([episode.lost_sent_ns for episode in self.episodes], dtype=np.int64)
+
+    @property
+    def is_rwnd_limited(self) -> bool:
+        """Whether the receiver's window was the limit most of the time."""
+        return self.limits.get("rwnd", 0.0) >= MAJORITY
 
     @cached_property
     def flight(self) -> Ints:

@@ -87,7 +87,7 @@ def decide(seen: Reconstruction, replays: Sequence[Replay], rate: ByRate, doubts
     best = families[0]
     behind = {id(each): 0.0 if sends_the_same(each, best) else likely[id(best)] - likely[id(each)] for each in families}
     # Held back by the receiver most of the time its losses cut a window that had not been seen.
-    is_held = seen.limits.get("rwnd", 0.0) >= MAJORITY
+    is_held = seen.is_rwnd_limited
     # Who had no past to choose from, or not its own, may be behind in a few by that alone.
     with_pasts = {
         each.candidate.name for each in replays if each.tape.is_remembered and each.candidate.is_told_by_pasts

@@ -19,7 +19,7 @@ from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import SenderTcp
 from tcptrace_lab.classify.sender.written import does_not_grow
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.reconstruct.tap.clock import ROUNDING_NS, Clock
@@ -75,8 +75,7 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
     reason = no_evidence(tcp, found, seen)
     if reason is not None:
         return found.opened(reason).or_bbr()
-    is_in_parts = seen.limits.get("rwnd", 0.0) >= MAJORITY and bool(found.left)
-    if is_in_parts and found.control is None and not found.may_be_bbr:
+    if seen.is_rwnd_limited and found.left and found.control is None and not found.may_be_bbr:
         return found.or_bbr("where the receiver's window hid its own most of the time")
     return found
 
@@ -120,7 +119,7 @@ def no_evidence(tcp: SenderTcp, identified: Identified, seen: Reconstruction) ->
     """
     if identified.control == "bbr" or not (identified.left or identified.refuted):
         return None
-    is_held = seen.limits.get("rwnd", 0.0) < MAJORITY and does_not_grow(seen)
+    is_held = not seen.is_rwnd_limited and does_not_grow(seen)
     if identified.control is None and identified.refuted and is_held:
         return "nothing was lost, and what was outstanding did not grow: something else than its window held it back"
     kept = 0.0 if tcp.decrease is None else tcp.decrease
@@ -134,7 +133,7 @@ def no_evidence(tcp: SenderTcp, identified: Identified, seen: Reconstruction) ->
 
 def opened_where_held(found: Identified, seen: Reconstruction) -> Identified:
     """Of a sender whose times are not known: the same, but for one that something else than its window held back."""
-    if seen.limits.get("rwnd", 0.0) >= MAJORITY:
+    if seen.is_rwnd_limited:
         return found.opened("the receiver's window held it back most of the time: its own is seen in parts only")
     if found.left and found.left[0].candidate.is_by_delay and not _grows_between_losses(seen):
         # A law that delay holds would stand so too.

@@ -63,7 +63,7 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     sent = seen.timeline.ack_ns[rows] - samples
     queue = (samples - samples.min() + standing_ns) * pps / 1e9
     is_queue = _grows(seen, queue)
-    lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    lost_ns = seen.lost_sent_ns
     # The round trip before the loss: the last segments that still got in.
     uptos = np.searchsorted(sent, lost_ns, side="right")
     sinces = np.searchsorted(sent, lost_ns - samples.min() // 4, side="left")
@@ -93,16 +93,15 @@ def _grows(seen: Reconstruction, queue: Floats) -> Bools:
     return found
 
 
-def grown_to(seen: Reconstruction, pps: float, queue: Floats) -> Floats:
-    """By how many packets the queue had grown that the segment before each first lost one met; 0: not known.
+def grown_to(seen: Reconstruction, pps: float, queue: Floats, left_ns: tuple[Ints, Ints]) -> Floats:
+    """By how many packets the queue had grown that the segment before each lost one met; 0: not known. `left_ns`: when
+    the segments of all round trips left, and the lost ones.
 
     By what was sent alone, sample by sample, and to as many of this sender's own packets (Little's law): the path did
     not stand still, nor go more slowly.
     """
-    rows, samples = seen.timeline.rtt
-    found = np.zeros(len(seen.episodes))
-    sent = seen.timeline.ack_ns[rows] - samples
-    lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    samples, (sent, lost_ns) = seen.timeline.rtt[1], left_ns
+    found = np.zeros(len(lost_ns))
     last = np.searchsorted(sent, lost_ns, side="right").astype(np.int32) - 1
     is_known = last >= 0
     last = last[is_known]
@@ -153,7 +152,7 @@ def carried_behind(seen: Reconstruction, at_loss: Floats, bdp: Estimate) -> Floa
     found = np.full(len(seen.episodes), np.nan)
     if pipe is None or not len(found):
         return found
-    lost_ns = np.array([each.lost_sent_ns for each in seen.episodes], dtype=np.int64)
+    lost_ns = seen.lost_sent_ns
     at = np.searchsorted(timeline.send_ns, lost_ns, side="right") - 1
     known = np.maximum(timeline.acks_before_send[at] - 1, 0)
     then = (timeline.snd_max[at] - timeline.snd_una[known]) / timeline.smss

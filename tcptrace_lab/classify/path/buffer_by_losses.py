@@ -75,10 +75,9 @@ def _at_losses(seen: Reconstruction, captured: Captured, pipe: Pipe, met: Met, a
     behind = carried_behind(seen, np.array(at_loss), bdp)
     if len(queue) and pps.value is not None:
         rows, samples = timeline.rtt
-        lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
         answered = answered_behind(seen, asked)
-        left_ns = (timeline.ack_ns[rows] - samples, lost_ns[asked], timeline.send_ns[answered.send])
-        grown = grown_to(seen, pps.value, queue)[asked]
+        left_ns = (timeline.ack_ns[rows] - samples, seen.lost_sent_ns[asked], timeline.send_ns[answered.send])
+        grown = grown_to(seen, pps.value, queue, left_ns[:2])
         held, elsewhere, ahead = held_before(seen, pps.value, *left_ns)
         own = np.minimum(seen.under_way, queue - held)
         queued = met_behind(seen, answered, ahead, pps.value)

@@ -119,7 +119,7 @@ def _without_unseen(by_event: list[str], seen: Reconstruction) -> list[str]:
     """What was put back behind a pause that may be a timeout may have been lost before it, in another queue."""
     _, resumed = pauses_unseen(seen)
     begins = np.sort(seen.timeline.send_ns[resumed])
-    sent = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    sent = seen.lost_sent_ns
     at = np.searchsorted(begins, sent, side="right") - 1
     since = sent - begins[np.maximum(at, 0)] if len(begins) else sent
     is_open = (at >= 0) & (since <= seen.typical_rtt_ns)

@@ -143,7 +143,7 @@ def _at_losses(seen: Reconstruction, pps: float) -> tuple[Floats, Floats, Floats
     short = np.flatnonzero(waits < max(TARGET_NS, SAME_PACKETS / pps * 1e9))
     blurred = short if _is_fine(pps) else np.flatnonzero(waits < BLURRED_PACKETS / pps * 1e9)
     met, least, most = np.full((3, len(seen.episodes)), np.nan)
-    lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
+    lost_ns = seen.lost_sent_ns
     before = np.searchsorted(sent, lost_ns, side="right")
     last, blur = np.searchsorted(short, before) - 1, np.searchsorted(blurred, before) - 1
     known = np.flatnonzero(last >= 0)

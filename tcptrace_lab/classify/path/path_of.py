@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from tcptrace_lab.classify.path.captured import Captured
 from tcptrace_lab.classify.path.path import PathEstimate, infer_path
-from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
 
@@ -35,7 +34,7 @@ def path_of(
         has_losses=not tap.misses_repairs,
         has_acks=not tap.tap_lost_acks,
         # With the scale unknown, a flight that fits the least windows most of the time may be the receiver's.
-        by_reader=tap.shift.value is None and seen.limits.get("rwnd", 0.0) >= MAJORITY,
+        by_reader=tap.shift.value is None and seen.is_rwnd_limited,
     )
     found = infer_path(seen, captured, beside=beside)
     seen.let_go("under_way")

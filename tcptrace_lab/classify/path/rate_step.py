@@ -58,8 +58,7 @@ def _waits_at_losses(seen: Reconstruction) -> Floats:
     rows, samples = seen.timeline.rtt
     if not len(rows):
         return np.zeros(0)
-    lost_ns = np.array([episode.lost_sent_ns for episode in seen.episodes], dtype=np.int64)
-    before = np.searchsorted(seen.timeline.ack_ns[rows] - samples, lost_ns) - 1
+    before = np.searchsorted(seen.timeline.ack_ns[rows] - samples, seen.lost_sent_ns) - 1
     return np.asarray(samples[before[before >= 0]] - samples.min(), dtype=np.float64)
 
 
