@@ -207,7 +207,7 @@ def test_an_applications_pace_is_no_law_that_delay_holds() -> None:
 
 def test_a_window_that_the_receivers_hides_most_of_the_time_names_nobody() -> None:
     found = verdict("reno", path=SHALLOW)
-    seen: Any = SimpleNamespace(limits={"rwnd": 0.9})
+    seen: Any = SimpleNamespace(is_rwnd_limited=True)
     assert found.identified.refuted
     assert not opened_where_held(found.identified, seen).refuted
 
