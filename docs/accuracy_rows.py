@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.replayed import replayed
+from tcptrace_lab.classify.control.windows.replayed import replayed
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import ScenarioError
 from tcptrace_lab.reconstruct.truth.score import Score, score

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.replayed import replayed
+from tcptrace_lab.classify.control.windows.replayed import replayed
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.truth.score import WindowError, score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from tcptrace_lab.classify.control.by_rate import probes_of
-from tcptrace_lab.classify.control.candidates import candidates
-from tcptrace_lab.classify.control.decided import decide
-from tcptrace_lab.classify.control.hearing import replays
-from tcptrace_lab.classify.control.identified import Identified, open_names
-from tcptrace_lab.classify.control.identify import INITIAL_WINDOW, replays_of_others
-from tcptrace_lab.classify.control.likelihood import Replay
-from tcptrace_lab.classify.control.tape import Tapes
+from tcptrace_lab.classify.control.answer.decided import decide
+from tcptrace_lab.classify.control.answer.identified import Identified, open_names
+from tcptrace_lab.classify.control.bbr.by_rate import probes_of
+from tcptrace_lab.classify.control.candidates.candidates import candidates
+from tcptrace_lab.classify.control.candidates.hearing import replays
+from tcptrace_lab.classify.control.candidates.likelihood import Replay
+from tcptrace_lab.classify.control.readings.identify import INITIAL_WINDOW, replays_of_others
+from tcptrace_lab.classify.control.shown.tape import Tapes
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.controls import WINDOWS
 from tcptrace_lab.errors import ScenarioError

@@ -72,7 +72,10 @@ NAMED_UNITS = {
 }
 UNIT_OF = {name: unit for unit, names in NAMED_UNITS.items() for name in names.split()}
 # Not a part of 1: how many times as much, or as many pieces.
-NO_SHARE = {("classify.control.by_rate", "LEAST_SHARE"): "factor", ("classify.path.rate", "LONGEST_SHARE"): "pieces"}
+NO_SHARE = {
+    ("classify.control.bbr.by_rate", "LEAST_SHARE"): "factor",
+    ("classify.path.rate", "LONGEST_SHARE"): "pieces",
+}
 # Names of protocols and codes, not choices of ours.
 GIVEN = {
     "UNKNOWN",

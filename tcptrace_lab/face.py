@@ -123,7 +123,7 @@ def reconstruct(connection: Connection, *, direction: int | None = None) -> Reco
     """
     if direction not in (None, 0, 1):
         raise ValueError(f"direction {direction!r}: must be 0 (client to server) or 1 (server to client)")
-    from tcptrace_lab.classify.control.replayed import replayed
+    from tcptrace_lab.classify.control.windows.replayed import replayed
     from tcptrace_lab.reconstruct.sender import sender
 
     return replayed(sender(connection, direction=direction))
@@ -136,7 +136,7 @@ def plot(connection: Connection, *, start_s: float | None = None, end_s: float |
     """
     if not 0 <= (start_s or 0.0) < (math.inf if end_s is None else end_s) or math.inf in (start_s, end_s):
         raise ValueError(f"start_s {start_s}, end_s {end_s}: must be 0 <= start_s < end_s, both finite")
-    from tcptrace_lab.classify.control.replayed import replayed
+    from tcptrace_lab.classify.control.windows.replayed import replayed
     from tcptrace_lab.reconstruct.sender import sender
     from tcptrace_lab.report.connection_figure import connection_figure
 

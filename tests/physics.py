@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.loss_cycles import Cycles
+from tcptrace_lab.classify.control.at_losses.loss_cycles import Cycles
 from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tcptrace_lab.classify.control.candidates import TOLD_BY_THEIR_START
+from tcptrace_lab.classify.control.candidates.candidates import TOLD_BY_THEIR_START
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tests.claims import judge_claims, main_verdict

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.control.identified import UNKNOWN as UNKNOWN_CONTROL
-from tcptrace_lab.classify.control.identified import open_names
+from tcptrace_lab.classify.control.answer.identified import UNKNOWN as UNKNOWN_CONTROL
+from tcptrace_lab.classify.control.answer.identified import open_names
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.limits import stalls_ns

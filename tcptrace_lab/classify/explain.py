@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcptrace_lab.classify.control.evidence import FRACTIONS, Misfit, outside
-from tcptrace_lab.classify.control.likelihood import Replay
-from tcptrace_lab.classify.control.replayed import replayed
+from tcptrace_lab.classify.control.candidates.likelihood import Replay
+from tcptrace_lab.classify.control.shown.evidence import FRACTIONS, Misfit, outside
+from tcptrace_lab.classify.control.windows.replayed import replayed
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.away.arrivals import COPIES

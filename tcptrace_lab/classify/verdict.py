@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tcptrace_lab.classify.control.by_rate import probes_of
-from tcptrace_lab.classify.control.identified import HIDDEN as NOT_IDENTIFIED
-from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
-from tcptrace_lab.classify.control.limited import held, limits_of
+from tcptrace_lab.classify.control.answer.identified import HIDDEN as NOT_IDENTIFIED
+from tcptrace_lab.classify.control.answer.identified import UNKNOWN, Identified
+from tcptrace_lab.classify.control.bbr.by_rate import probes_of
 from tcptrace_lab.classify.control.of_sender import (
     identify_by_rhythm,
     identify_sender,
     identify_unseen,
     opened_where_held,
 )
+from tcptrace_lab.classify.control.windows.limited import held, limits_of
 from tcptrace_lab.classify.diagnosis import course, diagnosis
 from tcptrace_lab.classify.obstacles import (
     FEW_TICKS,

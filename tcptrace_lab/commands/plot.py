@@ -49,8 +49,10 @@ def _figure(arguments: argparse.Namespace) -> Figure:
     from tcptrace_lab.commands.reconstruct import chosen
     from tcptrace_lab.errors import LabError
 
-    capture, who = chosen(arguments.capture, arguments.connection, needs="tcptrace_lab.classify.control.replayed")
-    from tcptrace_lab.classify.control.replayed import replayed
+    capture, who = chosen(
+        arguments.capture, arguments.connection, needs="tcptrace_lab.classify.control.windows.replayed"
+    )
+    from tcptrace_lab.classify.control.windows.replayed import replayed
 
     seen = replayed(who)
     if not len(seen.timeline.send_ns):

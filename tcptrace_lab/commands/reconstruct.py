@@ -66,8 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.output:
         check_table(arguments.output)
-    capture, who = chosen(arguments.capture, arguments.connection, needs="tcptrace_lab.classify.control.replayed")
-    from tcptrace_lab.classify.control.replayed import replayed
+    capture, who = chosen(
+        arguments.capture, arguments.connection, needs="tcptrace_lab.classify.control.windows.replayed"
+    )
+    from tcptrace_lab.classify.control.windows.replayed import replayed
     from tcptrace_lab.classify.path.causes import causes, with_causes
     from tcptrace_lab.classify.path.neighbours import Neighbours
     from tcptrace_lab.classify.path.path_of import path_of

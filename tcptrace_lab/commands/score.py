@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reconstruct, compare, print."""
-    from tcptrace_lab.classify.control.replayed import replayed
+    from tcptrace_lab.classify.control.windows.replayed import replayed
     from tcptrace_lab.commands.reconstruct import chosen
     from tcptrace_lab.reconstruct.truth.score import score
     from tcptrace_lab.reconstruct.truth.truth_file import read_truth

@@ -4,7 +4,7 @@ A window that loses nothing grows (RFC 5681 section 3.1; half a segment in a rou
 its largest on the way to a loss, and has been a little smaller for as long. What fills the same place in round trip
 after round trip, and hardly ever one a few segments below, is no window at work, though ACKs release its segments at
 once. A control that keeps a few packets in the queue (Vegas) stands as well, but seldom at the most it ever sent; where
-it does, its replay tells (classify.control.replayed).
+it does, its replay tells (classify.control.windows.replayed).
 """
 
 from __future__ import annotations

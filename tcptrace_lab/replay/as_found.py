@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from tcptrace_lab import controls
 from tcptrace_lab.capture import Capture
-from tcptrace_lab.classify.control.candidates import BY_RATE
-from tcptrace_lab.classify.control.identified import open_names
+from tcptrace_lab.classify.control.answer.identified import open_names
+from tcptrace_lab.classify.control.candidates.candidates import BY_RATE
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
 from tcptrace_lab.reconstruct.timeline import Ints

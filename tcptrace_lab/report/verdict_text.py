@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcptrace_lab.classify.control.identified import open_names
+from tcptrace_lab.classify.control.answer.identified import open_names
 from tcptrace_lab.report import terminal
 
 if TYPE_CHECKING:

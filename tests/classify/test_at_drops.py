@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.control.at_drops import Drops, followed_alone
+from tcptrace_lab.classify.control.at_losses.at_drops import Drops, followed_alone
 from tcptrace_lab.classify.verdict import judge
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import NodeSpec, PathSpec

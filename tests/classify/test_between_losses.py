@@ -11,11 +11,11 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.capture import Connection
-from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
-from tcptrace_lab.classify.control.by_itself import far_off
-from tcptrace_lab.classify.control.candidates import candidates
-from tcptrace_lab.classify.control.likelihood import Replay
-from tcptrace_lab.classify.control.loss_cycles import is_told
+from tcptrace_lab.classify.control.at_losses.between_losses import identify_between_losses, is_exact
+from tcptrace_lab.classify.control.at_losses.by_itself import far_off
+from tcptrace_lab.classify.control.at_losses.loss_cycles import is_told
+from tcptrace_lab.classify.control.candidates.candidates import candidates
+from tcptrace_lab.classify.control.candidates.likelihood import Replay
 from tcptrace_lab.classify.control.of_sender import opened_where_held
 from tcptrace_lab.classify.explain import explain
 from tcptrace_lab.classify.verdict import Verdict, classify, judge

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.replayed import Replayed, replayed
+from tcptrace_lab.classify.control.windows.replayed import Replayed, replayed
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.tap.unordered import as_known
 from tcptrace_lab.reconstruct.truth.score import score

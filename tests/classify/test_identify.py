@@ -14,15 +14,15 @@ import pytest
 
 from docs.make_identification import Score, draw, one
 from tcptrace_lab import classify, read
-from tcptrace_lab.classify.control.candidates import Candidate, candidates
-from tcptrace_lab.classify.control.compared import Part
-from tcptrace_lab.classify.control.followed import excused, grows_alone, is_followed
-from tcptrace_lab.classify.control.hearing import replays
-from tcptrace_lab.classify.control.identified import Identified
-from tcptrace_lab.classify.control.identify import identify, replays_of_others
-from tcptrace_lab.classify.control.likelihood import REFUTED, Replay, log_likelihood, most_per_piece
-from tcptrace_lab.classify.control.refuted import sends_the_same
-from tcptrace_lab.classify.control.tape import Tapes
+from tcptrace_lab.classify.control.answer.followed import excused, grows_alone, is_followed
+from tcptrace_lab.classify.control.answer.identified import Identified
+from tcptrace_lab.classify.control.answer.refuted import sends_the_same
+from tcptrace_lab.classify.control.candidates.candidates import Candidate, candidates
+from tcptrace_lab.classify.control.candidates.hearing import replays
+from tcptrace_lab.classify.control.candidates.likelihood import REFUTED, Replay, log_likelihood, most_per_piece
+from tcptrace_lab.classify.control.readings.identify import identify, replays_of_others
+from tcptrace_lab.classify.control.shown.compared import Part
+from tcptrace_lab.classify.control.shown.tape import Tapes
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender

@@ -1,10 +1,10 @@
-"""What stands between the ACKs of a sender's life (tcptrace_lab/classify/control/marks.py)."""
+"""What stands between the ACKs of a sender's life (tcptrace_lab/classify/control/heard/marks.py)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tcptrace_lab.classify.control.marks import LOSS, OPENING, RECOVERED, SET, Many, Mark, Marks
+from tcptrace_lab.classify.control.heard.marks import LOSS, OPENING, RECOVERED, SET, Many, Mark, Marks
 
 
 def test_kinds_of_one_loss_follow_each_other_and_keep_their_numbers() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.control.candidates import candidates
-from tcptrace_lab.classify.control.hearing import replays
-from tcptrace_lab.classify.control.tape import Tapes
+from tcptrace_lab.classify.control.candidates.candidates import candidates
+from tcptrace_lab.classify.control.candidates.hearing import replays
+from tcptrace_lab.classify.control.shown.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario

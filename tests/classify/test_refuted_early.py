@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.control import identify as identifying
-from tcptrace_lab.classify.control.candidates import candidates
-from tcptrace_lab.classify.control.hearing import heard_to_the_end, replays
-from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
-from tcptrace_lab.classify.control.likelihood import Replay
-from tcptrace_lab.classify.control.tape import Tapes
+from tcptrace_lab.classify.control.answer.identified import UNKNOWN, Identified
+from tcptrace_lab.classify.control.candidates.candidates import candidates
+from tcptrace_lab.classify.control.candidates.hearing import heard_to_the_end, replays
+from tcptrace_lab.classify.control.candidates.likelihood import Replay
+from tcptrace_lab.classify.control.readings import identify as identifying
+from tcptrace_lab.classify.control.shown.tape import Tapes
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario

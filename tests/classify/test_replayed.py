@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.ack_columns import AckColumns
-from tcptrace_lab.classify.control.hidden import acks_at
-from tcptrace_lab.classify.control.replayed import Replayed, replayed
-from tcptrace_lab.classify.control.unused import reached
+from tcptrace_lab.classify.control.heard.ack_columns import AckColumns
+from tcptrace_lab.classify.control.windows.hidden import acks_at
+from tcptrace_lab.classify.control.windows.replayed import Replayed, replayed
+from tcptrace_lab.classify.control.windows.unused import reached
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.windows import fills_rwnd
 from tcptrace_lab.scenario import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.replayed import Replayed, replayed
+from tcptrace_lab.classify.control.windows.replayed import Replayed, replayed
 from tcptrace_lab.classify.verdict import judge
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.truth.score import score

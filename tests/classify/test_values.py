@@ -6,7 +6,7 @@ import operator
 
 import pytest
 
-from tcptrace_lab.classify.control.values import Values
+from tcptrace_lab.classify.control.candidates.values import Values
 
 
 def told(steps: list[float], hopeless: float = 1e9) -> tuple[Values[int], list[float]]:

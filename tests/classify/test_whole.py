@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from docs.make_identification import draw
-from tcptrace_lab.classify.control.candidates import candidates
-from tcptrace_lab.classify.control.followed import is_its_own
-from tcptrace_lab.classify.control.identify import identify
+from tcptrace_lab.classify.control.answer.followed import is_its_own
+from tcptrace_lab.classify.control.candidates.candidates import candidates
+from tcptrace_lab.classify.control.readings.identify import identify
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.replayed import replayed
+from tcptrace_lab.classify.control.windows.replayed import replayed
 from tcptrace_lab.reconstruct.away.arrivals import Sends
 from tcptrace_lab.reconstruct.away.echoes import in_order
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction

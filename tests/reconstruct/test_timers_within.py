@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tcptrace_lab import read
-from tcptrace_lab.classify.control.replayed import replayed
+from tcptrace_lab.classify.control.windows.replayed import replayed
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import sender

@@ -7,12 +7,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tcptrace_lab.classify.control.between_losses import identify_between_losses, is_exact
-from tcptrace_lab.classify.control.decided import Doubts
-from tcptrace_lab.classify.control.followed import is_followed, is_followed_to_the_ack
-from tcptrace_lab.classify.control.identified import HIDDEN, UNKNOWN, Identified
-from tcptrace_lab.classify.control.identify import identify
-from tcptrace_lab.classify.control.silences import silences
+from tcptrace_lab.classify.control.answer.decided import Doubts
+from tcptrace_lab.classify.control.answer.followed import is_followed, is_followed_to_the_ack
+from tcptrace_lab.classify.control.answer.identified import HIDDEN, UNKNOWN, Identified
+from tcptrace_lab.classify.control.at_losses.between_losses import identify_between_losses, is_exact
+from tcptrace_lab.classify.control.readings.identify import identify
+from tcptrace_lab.classify.control.readings.silences import silences
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, least_rtt_ns
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.initial_window import initial_window

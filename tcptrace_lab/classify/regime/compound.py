@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tcptrace_lab.classify.control.likelihood import Replay
-from tcptrace_lab.classify.control.tape import Tape
+from tcptrace_lab.classify.control.candidates.likelihood import Replay
+from tcptrace_lab.classify.control.shown.tape import Tape
 from tcptrace_lab.models.compound_cases import PHASES_OF_CASE
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, MAJORITY, WITHIN_SEGMENTS

@@ -14,9 +14,9 @@ from itertools import product
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.control.candidates import Candidate
-from tcptrace_lab.classify.control.gamma import LEAST
-from tcptrace_lab.classify.control.identified import UNKNOWN, Identified
+from tcptrace_lab.classify.control.answer.identified import UNKNOWN, Identified
+from tcptrace_lab.classify.control.candidates.candidates import Candidate
+from tcptrace_lab.classify.control.candidates.gamma import LEAST
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.sender.growth import Growth
 from tcptrace_lab.classify.sender.initial_window import initial_window

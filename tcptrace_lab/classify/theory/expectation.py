@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tcptrace_lab.classify.control.identified import Identified
+from tcptrace_lab.classify.control.answer.identified import Identified
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.regime.compound import CompoundRegime
 from tcptrace_lab.classify.regime.slow_starts import REGIMES, UNDECIDED, SlowStarts

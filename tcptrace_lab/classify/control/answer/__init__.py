@@ -1,0 +1,1 @@
+"""Who is out, who did it, and what is said of it."""

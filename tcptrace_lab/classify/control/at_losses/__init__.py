@@ -1,0 +1,1 @@
+"""The same question where losses alone show a window."""

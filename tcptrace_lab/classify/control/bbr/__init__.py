@@ -1,0 +1,1 @@
+"""Controls that follow a rate: BBR."""

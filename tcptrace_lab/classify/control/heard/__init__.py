@@ -1,0 +1,1 @@
+"""What a control heard: ACKs, round trips, losses and the marks between them."""

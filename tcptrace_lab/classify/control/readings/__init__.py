@@ -1,0 +1,1 @@
+"""The readings of a capture, and who fits one."""

@@ -1,0 +1,1 @@
+"""Where a sender's window shows, and what was sent beside it."""

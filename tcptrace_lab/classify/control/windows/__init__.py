@@ -1,0 +1,1 @@
+"""The windows that the identified control had, with what its replay adds to them."""

@@ -1,0 +1,63 @@
+"""What limited a sender, with what is known of its control: one answer for verdicts and tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcptrace_lab.classify.control.answer.followed import is_followed
+from tcptrace_lab.classify.control.answer.identified import Identified
+from tcptrace_lab.classify.sender.by_losses import limits_by_losses
+from tcptrace_lab.classify.sender.limits import Known, closed_only, limits_told, stood
+from tcptrace_lab.reconstruct.away.self_clocking import is_spaced
+from tcptrace_lab.reconstruct.given import MAJORITY
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
+from tcptrace_lab.reconstruct.sender import Sender
+from tcptrace_lab.reconstruct.timeline import Ints
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, LIMITS, RWND, UNKNOWN
+
+
+def held(seen: Reconstruction, identified: Identified) -> float:
+    """Share of the time in which the flight stood, by no control that goes by delay."""
+    by_delay = identified.control is not None and any(each.candidate.is_by_delay for each in identified.left)
+    return 0.0 if by_delay else stood(seen)
+
+
+def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hides_flight: bool) -> dict[str, float]:
+    """The shares of the time by cause; empty where the tap refuses them."""
+    if hides_flight:
+        limits = closed_only(seen, who.tap)
+    else:
+        known = Known(
+            is_rebuilt=who.view is not None or who.before_tap_ns != 0,
+            is_blurred=who.is_blurred or who.tap.blurs_flight,
+            before_ns=0 if who.view is not None else who.before_tap_ns or 0,
+            is_rhythm=who.view is not None and who.view.is_inferred,
+            is_spaced=who.before_tap_ns is None and is_spaced(seen.timeline),
+            is_paced=identified.control == "bbr",
+            held=held(seen, identified),
+            is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
+        )
+        limits = limits_told(seen, who.tap, known)
+    if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
+        # Of several readings the one that leaves less open; the data alone does not show a closed window.
+        told = [limits, who.by_flights]
+        if who.order is not None and not (who.tap.is_holed or who.tap.is_coarse or who.tap.refuses("limits")):
+            told.append(limits_by_losses(seen, who.order.turn_ns, unanswered_ns=who.tap.unanswered_ns))
+        limits = min(told, key=lambda shares: shares.get("unknown", 1.0))
+    return limits
+
+
+def as_told(table: dict[str, Ints], seen: Reconstruction, limits: dict[str, float]) -> dict[str, Ints]:
+    """The columns of `windows` where most of what they put down to one cause may be another's: that is then open in
+    each row, and so is what a window would be at most that was not at work."""
+    limited = table["limited_by"]
+    seems = {code: seen.limits.get(LIMITS[code], 0.0) for code in (CWND, RWND, APPLICATION)}
+    opened = [code for code, share in seems.items() if share and limits.get(LIMITS[code], 0.0) < MAJORITY * share]
+    if not opened:
+        return table
+    told = {**table, "limited_by": np.where(np.isin(limited, opened), UNKNOWN, limited).astype(limited.dtype)}
+    if CWND in opened:
+        # Nor where it may have been the receiver's instead.
+        is_open = (limited == CWND) | (limited == UNKNOWN)
+        told["cwnd_high"] = np.where(is_open, UNKNOWN, table["cwnd_high"]).astype(table["cwnd_high"].dtype)
+    return told
