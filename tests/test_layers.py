@@ -97,15 +97,15 @@ def test_models_know_only_the_path_vocabulary() -> None:
 @pytest.mark.parametrize("room", ["classify", "classify/control", "reconstruct"])
 def test_the_folders_of_a_room_have_an_order(room: str) -> None:
     """No folder of a room is imported by one that it imports, and no file by one that it imports."""
+    above = ["tcptrace_lab", *room.split("/")]
     folders: dict[str, set[str]] = {}
     files: dict[str, set[str]] = {}
     for path in (PACKAGE / room).rglob("*.py"):
         here = path.relative_to(PACKAGE / room).with_suffix("").parts
-        above = ("tcptrace_lab", *room.split("/"))
         found = {
             tuple(name.split(".")[len(above) : -1])
             for name, _ in imported(path)
-            if name.split(".")[: len(above)] == list(above)
+            if name.split(".")[: len(above)] == above
         }
         files.setdefault("/".join(here), set()).update("/".join(one) for one in found)
         folders.setdefault(here[0], set()).update(one[0] for one in found if one)
