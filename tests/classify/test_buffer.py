@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcptrace_lab.classify.path.buffer import buffer_of
+from tcptrace_lab.classify.path.buffer import Met, buffer_of
 from tcptrace_lab.classify.path.buffer_by_losses import with_short
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.timeline import Floats
@@ -28,15 +28,18 @@ def _told(
     stalled_ns: int = 0,
 ) -> Estimate:
     """Of losses that met these queues, where nothing else bounds the buffer."""
+    nothing = np.zeros(len(met))
     return buffer_of(
-        np.array(met),
-        np.zeros(len(met)),
-        np.full(len(met), np.nan),
-        queue,
-        queue if own is None else own,
-        grown=np.zeros(len(met)) if grown is None else np.array(grown),
-        base_rtt=RTT,
-        pps=RATE,
+        Met(
+            at_loss=np.array(met),
+            elsewhere=nothing,
+            behind=np.full(len(met), np.nan),
+            grown=nothing if grown is None else np.array(grown),
+            queue=queue,
+            own=queue if own is None else own,
+        ),
+        RTT,
+        RATE,
         resolution_ns=1000,
         stalled_ns=stalled_ns,
     )

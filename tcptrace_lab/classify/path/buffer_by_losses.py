@@ -7,30 +7,29 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab.classify.path.base_rtt import least_alike_ns
-from tcptrace_lab.classify.path.buffer import (
-    AGREEING_LOSSES,
+from tcptrace_lab.classify.path.buffer import AGREEING_LOSSES, Met, buffer_of
+from tcptrace_lab.classify.path.captured import Captured
+from tcptrace_lab.classify.path.managed import Managed
+from tcptrace_lab.classify.path.queues import (
     answered_behind,
-    buffer_of,
     carried_behind,
     grown_to,
     held_before,
     met_behind,
     once_a_flight,
 )
-from tcptrace_lab.classify.path.captured import Captured
-from tcptrace_lab.classify.path.managed import Managed
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # What `queues` tells: the queue that each loss event met, which of them may be asked, and the queue of every sample.
-Met = tuple[tuple[float, ...], Bools, Floats]
+Queues = tuple[tuple[float, ...], Bools, Floats]
 # The base round trip, the bottleneck's rate, and the product of both.
 Pipe = tuple[Estimate, Estimate, Estimate]
 
 
-def buffer_by_losses(seen: Reconstruction, captured: Captured, pipe: Pipe, met: Met, managed: Managed) -> Estimate:
+def buffer_by_losses(seen: Reconstruction, captured: Captured, pipe: Pipe, met: Queues, managed: Managed) -> Estimate:
     """The buffer in packets; `managed`: which of its losses a managed queue made, or may have."""
     (_, pps, _), (at_loss, is_free, _), samples = pipe, met, seen.timeline.rtt[1]
     if not captured.has_losses:
@@ -67,7 +66,7 @@ def _of_codel(at_loss: tuple[float, ...]) -> Estimate:
     return unknown(f"{words}: it holds what half of them met", low=float(np.floor(np.median(met or [0.0]))))
 
 
-def _at_losses(seen: Reconstruction, captured: Captured, pipe: Pipe, met: Met, asked: Bools) -> Estimate:
+def _at_losses(seen: Reconstruction, captured: Captured, pipe: Pipe, met: Queues, asked: Bools) -> Estimate:
     """The buffer by the queues that those losses met which are `asked`, and by what passed beside them."""
     timeline, (base, pps, bdp), (at_loss, _, queue) = seen.timeline, pipe, met
     own, at_losses = queue, np.array(at_loss)[asked]
@@ -86,14 +85,9 @@ def _at_losses(seen: Reconstruction, captured: Captured, pipe: Pipe, met: Met, a
             # The duplicates that the tap missed may tell of a longer queue, and few losses agree by chance.
             behind = np.where(np.isnan(queued), np.inf, behind)
     return buffer_of(
-        at_losses,
-        elsewhere,
-        behind[asked],
-        queue,
-        own,
-        grown=grown,
-        base_rtt=base,
-        pps=pps,
+        Met(at_losses, elsewhere, behind[asked], grown, queue, own),
+        base,
+        pps,
         resolution_ns=captured.clock.resolution_ns,
         stalled_ns=captured.clock.stalled_ns,
         is_rebuilt=len(timeline.fate) > 0,

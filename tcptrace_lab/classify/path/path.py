@@ -16,11 +16,11 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import later, least_alike_ns, least_rtt
-from tcptrace_lab.classify.path.buffer import jitter_of, longest_queue, own_queue, queues
 from tcptrace_lab.classify.path.buffer_by_losses import buffer_by_losses
 from tcptrace_lab.classify.path.captured import Captured
 from tcptrace_lab.classify.path.managed import NOT_MANAGED, Managed, losses_of_codel
 from tcptrace_lab.classify.path.policed import Policed, losses_of_policer, not_policed
+from tcptrace_lab.classify.path.queues import jitter_of, longest_queue, own_queue, queues
 from tcptrace_lab.classify.path.rate import BUSY_PACKETS, bottleneck_rate
 from tcptrace_lab.classify.path.shared import Other, less_standing, rate_beside, shares_queue
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
