@@ -15,7 +15,7 @@ from tcptrace_lab.numbers import end
 from tcptrace_lab.reconstruct.away.arrivals import IS_COPY, arrivals
 from tcptrace_lab.reconstruct.away.echoes import leaves_at_once
 from tcptrace_lab.reconstruct.away.others import numbers_alone, shares_path
-from tcptrace_lab.reconstruct.away.self_clocking import is_behind_bottleneck
+from tcptrace_lab.reconstruct.away.rhythm import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
 from tcptrace_lab.reconstruct.flights import Passed, Start, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.flow_rows import beside_of, flights_of, kept_of, reduced_ns_of, rows_of, with_handshakes

@@ -15,7 +15,8 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
 from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, leaves_at_once, without_gaps
-from tcptrace_lab.reconstruct.away.self_clocking import NEAR_NS, _tells_apart
+from tcptrace_lab.reconstruct.away.rhythm import NEAR_NS
+from tcptrace_lab.reconstruct.away.self_clocking import _tells_apart
 from tcptrace_lab.reconstruct.away.sender_view import sender_view
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction

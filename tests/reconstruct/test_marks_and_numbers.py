@@ -10,7 +10,8 @@ import pytest
 
 from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
 from tcptrace_lab.reconstruct.away.own_times import _bunched
-from tcptrace_lab.reconstruct.away.self_clocking import Rhythm, _reduced, between_anchors
+from tcptrace_lab.reconstruct.away.rhythm import Rhythm
+from tcptrace_lab.reconstruct.away.self_clocking import _reduced, between_anchors
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tests.reconstruct.test_away_from_sender import MS, SMSS, table
 

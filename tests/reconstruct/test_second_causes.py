@@ -11,7 +11,7 @@ import pytest
 from tcptrace_lab import read
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.verdict import classify
-from tcptrace_lab.reconstruct.away.self_clocking import is_spaced
+from tcptrace_lab.reconstruct.away.rhythm import is_spaced
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.tap.clock import clock_of
 from tcptrace_lab.scenario import (

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends
-from tcptrace_lab.reconstruct.away.self_clocking import repairs_that_came, spaced
+from tcptrace_lab.reconstruct.away.first_repairs import repairs_that_came
+from tcptrace_lab.reconstruct.away.rhythm import spaced
 from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 

@@ -14,7 +14,8 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes
 from tcptrace_lab.reconstruct.away.echoes import Bounds
-from tcptrace_lab.reconstruct.away.self_clocking import Rhythm, repairs_that_came
+from tcptrace_lab.reconstruct.away.first_repairs import repairs_that_came
+from tcptrace_lab.reconstruct.away.rhythm import Rhythm
 from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline, parts

@@ -31,14 +31,12 @@ from tcptrace_lab.reconstruct.away.echoes import (
     turns,
 )
 from tcptrace_lab.reconstruct.away.own_times import Pace, by_timer, left_by, own_times
+from tcptrace_lab.reconstruct.away.rhythm import rhythm, with_least, with_repairs
 from tcptrace_lab.reconstruct.away.self_clocking import (
     all_before_acked,
     between_anchors,
     met_no_queue,
     released_between,
-    rhythm,
-    with_least,
-    with_repairs,
 )
 from tcptrace_lab.reconstruct.away.sent_order import sends
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY

@@ -8,7 +8,7 @@ from tcptrace_lab.classify.control.answer.followed import is_followed
 from tcptrace_lab.classify.control.answer.identified import Identified
 from tcptrace_lab.classify.sender.by_losses import limits_by_losses
 from tcptrace_lab.classify.sender.limits import Known, closed_only, limits_told, stood
-from tcptrace_lab.reconstruct.away.self_clocking import is_spaced
+from tcptrace_lab.reconstruct.away.rhythm import is_spaced
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender
