@@ -335,7 +335,7 @@ def _limits_within(whole: Verdict, span: tuple[int, int]) -> dict[str, float]:
 
 
 def _written_late(timeline: Timeline) -> tuple[Ints, Ints]:
-    """Behind which ACKs a burst left that none of them released, and when (core/src/infer/sender/room.rs)."""
+    """Behind which ACKs a burst left that none of them released, and when (core/src/infer/sender/in_flight/room.rs)."""
     sends = np.flatnonzero(timeline.acks_before_send > 0)
     acks = timeline.acks_before_send[sends] - 1
     waited = timeline.send_ns[sends] - np.maximum(timeline.send_ns[np.maximum(sends - 1, 0)], timeline.ack_ns[acks])

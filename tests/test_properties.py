@@ -261,7 +261,7 @@ def test_an_override_sets_one_key_and_no_other(seed: int, rate: float, buffer: i
     assert back == parse(table)
 
 
-# What a capture has, what 64 bits end at, and the most that the core (core/src/infer/sender/trace.rs) lets in.
+# What a capture has, what 64 bits end at, and the most that the core (core/src/infer/sender/rows/trace.rs) lets in.
 EXTREMES = st.one_of(
     st.integers(0, 10**9), st.sampled_from([-(2**63), 2**63 - 1, -(2**61), 2**62, -(2**58), 2**58, -1, 2**58 + 1])
 )

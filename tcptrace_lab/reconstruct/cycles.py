@@ -1,6 +1,6 @@
 """Loss cycles and the slow starts in each (Barakat & Altman 1998, section 1: one, two or three per cycle).
 
-Where a cycle begins and which slow starts count is the core's (core/src/infer/sender/cycles.rs), for simulator,
+Where a cycle begins and which slow starts count is the core's (core/src/infer/sender/slow_starts/cycles.rs), for simulator,
 recorder and captures alike. Here is what else a capture shows of each cycle.
 """
 

@@ -1,4 +1,4 @@
-"""Loss events and lost segments, as the core finds them (core/src/infer/sender/events.rs, lost.rs)."""
+"""Loss events and lost segments, as the core finds them (core/src/infer/sender/loss_events/events.rs, lost.rs)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Phases of a sender: slow start, congestion avoidance, recovery, timeout, idle (RFC 5681 sections 3 and 4.1).
 
 The run is cut where something sets the window back; in each part the core finds where growth like slow start's ended
-(core/src/infer/sender/stretches.rs).
+(core/src/infer/sender/slow_starts/stretches.rs).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Since which ACK each byte is known to have arrived out of order (RFC 2018, 6675): infer/sender/scoreboard.rs."""
+"""Since which ACK each byte is known to have arrived out of order (RFC 2018, 6675): infer/sender/rows/scoreboard.rs."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Timeline(WorkedOutOnce):
     set_ns: tuple[int, ...] = field(default=())
     sack_first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     sack_edges: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    # Captured away from the sender: what became of each send (core/src/infer/sender/trace.rs; empty: not known).
+    # Captured away from the sender: what became of each send (core/src/infer/sender/rows/trace.rs; empty: not known).
     fate: Bytes = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     # By how many bytes the flight after each ACK may differ (empty: by none), where it was not captured but inferred.
     slack: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -109,7 +109,7 @@ class Timeline(WorkedOutOnce):
 
     @cached_property
     def observed(self) -> _core.Observed:
-        """What the core makes of it; a LabError where the columns are no capture's (core/src/infer/sender/trace.rs)."""
+        """What the core makes of it; a LabError where the columns are no capture's (core/src/infer/sender/rows/trace.rs)."""
         with _inferring():
             return _core.observe(self)
 

@@ -3,7 +3,7 @@
 A sender limited by its congestion window has as much outstanding as the window allows: value, low and high lie within
 a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low bound,
 nothing bounds the window from above, and the value is the last one seen at work (no loss and no long pause since). The
-core works it out (core/src/infer/sender/windows.rs, limits.rs).
+core works it out (core/src/infer/sender/limited_by/windows.rs, limits.rs).
 """
 
 from __future__ import annotations

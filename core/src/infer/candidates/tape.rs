@@ -2,7 +2,7 @@
 
 use super::heard::{Room, TapeEvent, TapeRow};
 use crate::congestion::{self, Ack};
-use crate::infer::sender::trace::beyond;
+use crate::infer::sender::rows::trace::beyond;
 use crate::recovery::Srtt;
 
 /// The columns of `Heard`, an entry per ACK, for whoever needs one of each.

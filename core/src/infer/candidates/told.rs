@@ -7,7 +7,7 @@
 
 use crate::congestion::{Control, State};
 use crate::infer::given::HOST_NS;
-use crate::infer::sender::trace::Trace;
+use crate::infer::sender::rows::trace::Trace;
 use crate::recovery::{Arrived, LEAST_RTO_NS, Options, Outgoing, Recovery, Rto, Sender};
 
 // RFC 6298 with Linux's bounds. Its own timers decide nothing here: what they sent is seen.

@@ -3,11 +3,11 @@
 //! With it the passes say of the rows that are kept what they say of them among all rows, as far as a pass knows what was
 //! before; medians are then a histogram's (within 0.8 %).
 
-use super::before::{Before, Open, Starving, Told, Votes, Work};
-use super::held_back::{HeldBack, SoFar, largest_send};
-use super::kept::Kept;
+use super::in_flight::kept::Kept;
+use super::limited_by::held_back::{HeldBack, SoFar, largest_send};
 use super::observer::Observed;
-use super::trace::{LossEvent, Trace};
+use super::rows::before::{Before, Open, Starving, Told, Votes, Work};
+use super::rows::trace::{LossEvent, Trace};
 
 /// Where a trace may be cut: the first ACK and the first segment that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

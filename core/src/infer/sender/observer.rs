@@ -1,19 +1,19 @@
 //! The observer: all that a trace shows of its sender, each step once (RFC 5681, 6298, 6582, 6675).
 
-use super::cycles::{InCycle, places};
-use super::events::loss_events;
-use super::flight::outstanding;
-use super::held_back::{HeldBack, SoFar};
-use super::kept::Kept;
-use super::lost::{Losses, lost};
-use super::resent::repeats;
-use super::rtt::RoundTrips;
-use super::scoreboard::Scoreboard;
-use super::sequence::Sequence;
-use super::shares::shares;
-use super::stretches::{Stretch, stretches};
-use super::trace::{LossEvent, Trace};
-use super::windows::Windows;
+use super::in_flight::flight::outstanding;
+use super::in_flight::kept::Kept;
+use super::limited_by::held_back::{HeldBack, SoFar};
+use super::limited_by::shares::shares;
+use super::limited_by::windows::Windows;
+use super::loss_events::events::loss_events;
+use super::lost_segments::lost::{Losses, lost};
+use super::lost_segments::resent::repeats;
+use super::rows::rtt::RoundTrips;
+use super::rows::scoreboard::Scoreboard;
+use super::rows::sequence::Sequence;
+use super::rows::trace::{LossEvent, Trace};
+use super::slow_starts::cycles::{InCycle, places};
+use super::slow_starts::stretches::{Stretch, stretches};
 
 /// What a trace shows. Every part costs time in proportion to the packets, however many losses there are.
 #[derive(Clone, Debug, Default)]

@@ -3,12 +3,12 @@
 //! Rows are dropped at places where nothing is open (`Observed::last_cut`), so what is said of the last ACK is what the
 //! observer says of all rows until then. In a recovery that lasts for longer than is kept it errs.
 
-use super::before::{Before, Begin};
 use super::cut::Cut;
-use super::limits::Limit;
+use super::limited_by::limits::Limit;
+use super::limited_by::windows::UNKNOWN;
 use super::observer::{Observed, observe};
-use super::trace::Trace;
-use super::windows::UNKNOWN;
+use super::rows::before::{Before, Begin};
+use super::rows::trace::Trace;
 use crate::infer::columns::{ColumnTable, columns};
 
 /// Rows kept behind a cut: so many windows of segments and ACKs, and never fewer.

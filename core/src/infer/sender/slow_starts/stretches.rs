@@ -4,10 +4,10 @@
 //! adds one per round trip. Its end (the ssthresh reached, or HyStart's exit) is the change point of that growth, found by
 //! a cumulative sum, so a late ACK or a burst does not move it.
 
-use super::before::{Begin, ExcessGrowth, Open};
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
 use crate::infer::given::HOST_NS;
+use crate::infer::sender::rows::before::{Begin, ExcessGrowth, Open};
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
 

@@ -2,8 +2,8 @@
 //!
 //! Assumes a tap at or near the sender, as the events do.
 
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 use crate::recovery::DetectedBy;
 
 /// The reason of one segment that is not simply new data in order.

@@ -6,15 +6,15 @@
 
 use std::collections::BTreeSet;
 
-use super::before::Votes;
 use super::begins::Start;
 use super::finder::Finder;
 use super::restarts::{AFTER_RESTART, restarts_by_count};
-use super::rtt::RoundTrips;
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
 use crate::infer::given::HOST_NS;
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::before::Votes;
+use crate::infer::sender::rows::rtt::RoundTrips;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 use crate::recovery::{DUP_THRESH, DetectedBy};
 use crate::threshold::threshold;
 
@@ -26,7 +26,7 @@ threshold!(SILENT_SHARE: f64 = 0.1, Share);
 const MOST_PASSES: usize = 8;
 
 /// What leaves so many nanoseconds after an ACK was not released by it.
-pub(super) fn silence(base_ns: i64) -> f64 {
+pub(in crate::infer::sender) fn silence(base_ns: i64) -> f64 {
     (SILENT_SHARE.get() * base_ns as f64).max(HOST_NS.get() as f64)
 }
 

@@ -4,13 +4,13 @@
 //! a segment. Held back by the receiver's window or by its application it has less: then the flight is only the low
 //! bound, nothing bounds the window from above, and the value is the last one seen at work (no loss, no long pause since).
 
-use super::before::{Begin, Shown, Work};
 use super::held_back::{HeldBack, SoFar};
 use super::limits::Limit;
-use super::stretches::Stretch;
-use super::trace::Trace;
 use crate::infer::columns::{ColumnTable, columns};
 use crate::infer::given::FEWEST_SAMPLES;
+use crate::infer::sender::rows::before::{Begin, Shown, Work};
+use crate::infer::sender::rows::trace::Trace;
+use crate::infer::sender::slow_starts::stretches::Stretch;
 
 /// Not known; in `cwnd_high`: nothing bounds it.
 pub const UNKNOWN: i64 = -1;

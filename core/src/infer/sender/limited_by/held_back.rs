@@ -3,19 +3,19 @@
 
 use std::ops::Range;
 
-use super::before::Begin;
-use super::events::silence;
-use super::kept::Kept;
 use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, told, written};
-use super::room::{Written, left_room, written_late};
-use super::rtt::RoundTrips;
-use super::sequence::Sequence;
-use super::short::Lacking;
 use super::starving::starved;
-use super::stretches::Stretch;
-use super::trace::{LossEvent, Trace};
 use crate::infer::given::DELAYED_ACK_SEGMENTS;
 use crate::infer::ordered::from;
+use crate::infer::sender::in_flight::kept::Kept;
+use crate::infer::sender::in_flight::room::{Written, left_room, written_late};
+use crate::infer::sender::loss_events::events::silence;
+use crate::infer::sender::rows::before::Begin;
+use crate::infer::sender::rows::rtt::RoundTrips;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::short::Lacking;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
+use crate::infer::sender::slow_starts::stretches::Stretch;
 use crate::threshold::threshold;
 
 // More below what it had outstanding before than a delayed ACK's worth that was read late, and no loss: the sender had

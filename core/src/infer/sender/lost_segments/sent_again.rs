@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::sequence::Sequence;
-use super::trace::Trace;
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::Trace;
 use crate::threshold::threshold;
 
 // Two queues of a card hand over packets of one burst in either order.

@@ -9,7 +9,7 @@ use super::trace::Trace;
 ///
 /// A receiver echoes the stamp of what moved its RCV.NXT, of several segments that of the first (RFC 7323 section 4.3):
 /// told is of the last copy of what begins where the ACK before stood.
-pub(super) fn outdated(trace: &Trace, seen: &Sequence) -> Vec<usize> {
+pub(in crate::infer::sender) fn outdated(trace: &Trace, seen: &Sequence) -> Vec<usize> {
     let mut found = Vec::new();
     let mut last = HashMap::new();
     let mut rank = 0;

@@ -3,8 +3,8 @@
 //! Who receives again what it has answers at once (RFC 9293 section 3.10.7.4), by an ACK that tells of nothing new. Errs
 //! high where several are answered together, and low where other ACKs tell of nothing new either.
 
-use super::sequence::Sequence;
-use super::trace::{LOST_ON_WAY, Trace};
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LOST_ON_WAY, Trace};
 
 /// When ACKs came that told of nothing new.
 #[derive(Default)]

@@ -2,8 +2,8 @@
 
 use super::finder::Finder;
 use super::restarts::AFTER_RESTART;
-use super::trace::LossEvent;
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::trace::LossEvent;
 use crate::recovery::{DUP_THRESH, DetectedBy};
 use crate::threshold::threshold;
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use super::finder::Finder;
 use super::restarts::AFTER_RESTART;
-use super::trace::LossEvent;
 use crate::infer::given::{AT_LEAST, FEWEST_SAMPLES, HOST_NS};
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::trace::LossEvent;
 use crate::recovery::{DetectedBy, LEAST_RTO_NS};
 use crate::threshold::threshold;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::sequence::Sequence;
-use super::trace::Trace;
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::Trace;
 
 /// By retransmission, in order: the latest send before it that carried its first byte, if the capture has one.
 pub fn repeats(trace: &Trace, seen: &Sequence) -> Vec<Option<u32>> {

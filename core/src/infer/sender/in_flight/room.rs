@@ -6,9 +6,9 @@
 //! the burst than ACKs open a window to: no window falls and rises again between two ACKs without a loss. (BBR's does,
 //! when it probes the round trip; but it goes on by ACKs.)
 
-use super::sequence::Sequence;
-use super::trace::Trace;
 use crate::infer::given::HOST_NS;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::Trace;
 use crate::threshold::threshold;
 
 // RFC 5681 section 3.1: in slow start an ACK lets go what it acknowledges, and as much again.
@@ -128,7 +128,7 @@ pub fn left_room(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::sender::sequence::Sequence;
+    use crate::infer::sender::rows::sequence::Sequence;
 
     const SMSS: i64 = 1000;
     const MS: i64 = 1_000_000;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::flight::View;
-use super::scoreboard::enough;
-use super::trace::LossEvent;
+use crate::infer::sender::rows::scoreboard::enough;
+use crate::infer::sender::rows::trace::LossEvent;
 
 impl View<'_> {
     /// Up to which ACK blocks still tell of holes behind the end of a recovery, which are lost already, and of which some

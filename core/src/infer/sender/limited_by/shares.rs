@@ -2,12 +2,12 @@
 
 use super::held_back::SoFar;
 use super::limits::Limit;
-use super::room::Written;
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
 use super::windows::Windows;
 use crate::infer::given::HOST_NS;
 use crate::infer::ordered::from;
+use crate::infer::sender::in_flight::room::Written;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 use crate::recovery::DetectedBy;
 
 /// Share of the time in which data was to be delivered, by what limited the sender; pauses count as application.

@@ -1,12 +1,12 @@
 //! A sender that had less to send than its window allowed: what was outstanding ran low without a loss.
 
-use super::before::{Round, Starving};
 use super::limits::{BURST_NS, told};
-use super::sequence::Sequence;
-use super::stretches::Stretch;
-use super::trace::Trace;
 use crate::infer::given::DELAYED_ACK_SEGMENTS;
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::before::{Round, Starving};
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::Trace;
+use crate::infer::sender::slow_starts::stretches::Stretch;
 use crate::threshold::threshold;
 
 // A window that has more to empty than what a delayed ACK leaves outstanding.

@@ -1,9 +1,9 @@
 //! What is asked again and again of a sender's sends while loss events are looked for.
 
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
 use crate::infer::given::AT_LEAST;
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 use crate::recovery::LEAST_RTO_NS;
 
 pub(super) struct Finder<'a> {

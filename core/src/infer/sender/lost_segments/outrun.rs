@@ -4,10 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::scoreboard::Scoreboard;
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::scoreboard::Scoreboard;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 
 // Sends that are looked at before a restart for what was outstanding then: a limit of work.
 const MOST_BEFORE: usize = 1 << 14;

@@ -5,10 +5,10 @@
 //! that cycle; so does a timeout within a recovery. The simulator, the recorder's truth and a capture's windows are
 //! counted here, in the order of time.
 
-use super::before::Begin;
-use super::sequence::Sequence;
 use super::stretches::Stretch;
-use super::trace::LossEvent;
+use crate::infer::sender::rows::before::Begin;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::LossEvent;
 
 /// From the loss that ends an avoidance (or the beginning) to the next such loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

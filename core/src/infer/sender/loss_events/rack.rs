@@ -2,12 +2,12 @@
 //! had expired.
 
 use super::finder::Finder;
-use super::limits::PROMPT_PARTS;
+use crate::infer::given::PROMPT_PARTS;
 use crate::recovery::LEAST_RTO_NS;
 use crate::threshold::threshold;
 
 // RFC 8985 section 6.2 step 4: the reordering window is a quarter of the least round trip.
-pub(super) const REORDERING_PARTS: i64 = 4;
+pub(in crate::infer::sender) const REORDERING_PARTS: i64 = 4;
 // How late its timer may be: Linux adds 2 ms, and rounds up to its ticks, of 4 ms at most on servers.
 threshold!(REORDERING_LATE_NS: i64 = 10_000_000, Nanoseconds);
 // Sends that are looked at behind a copy: the next are the first to arrive, and a limit of work.

@@ -5,12 +5,12 @@
 //! have been in use.
 
 use super::flight::acks_of;
-use super::rack::REORDERING_PARTS;
-use super::rtt::RoundTrips;
-use super::scoreboard::Scoreboard;
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
+use crate::infer::sender::loss_events::rack::REORDERING_PARTS;
+use crate::infer::sender::rows::rtt::RoundTrips;
+use crate::infer::sender::rows::scoreboard::Scoreboard;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 
 /// Bytes per ACK of the loss events that a timer began, with the first ACK of each; with SACK only.
 #[derive(Default)]

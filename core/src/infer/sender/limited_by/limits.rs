@@ -1,11 +1,11 @@
 //! What held a sender back: its congestion window, the receiver's window, its application, or a loss.
 
-use super::before::Told;
-use super::rtt::RoundTrips;
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
-use crate::infer::given::{FEWEST_SAMPLES, HOST_NS};
+use crate::infer::given::{FEWEST_SAMPLES, HOST_NS, PROMPT_PARTS};
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::before::Told;
+use crate::infer::sender::rows::rtt::RoundTrips;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
@@ -15,8 +15,6 @@ threshold!(CLOCKED_SHARE: f64 = 0.5, Share);
 // A host that is interrupted within a burst goes on within this.
 threshold!(BURST_GAPS: i64 = 4, Count);
 threshold!(pub BURST_NS: i64 = 500_000, Nanoseconds);
-// At once: within this part of the time to the next ACK.
-threshold!(pub PROMPT_PARTS: i64 = 8, Count);
 // A host takes as long to answer an ACK: where that part is less, a radio or an interrupt handed over a bunch of ACKs.
 threshold!(ANSWER_NS: i64 = 20_000, Nanoseconds);
 // A pause: longer than this part of a round trip, and than a host's own delay.

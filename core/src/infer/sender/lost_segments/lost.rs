@@ -7,15 +7,15 @@
 
 use std::ops::Range;
 
-use super::echoed::outdated;
 use super::needless::{Copies, Empty, lost_needlessly};
 use super::outrun::outrun;
-use super::rtt::RoundTrips;
-use super::scoreboard::Scoreboard;
 use super::sent_again::{Covered, Twice, answered_before, packets_of};
-use super::sequence::Sequence;
-use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS};
+use crate::infer::sender::rows::echoed::outdated;
+use crate::infer::sender::rows::rtt::RoundTrips;
+use crate::infer::sender::rows::scoreboard::Scoreboard;
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 
 /// One lost segment, or one sent again needlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

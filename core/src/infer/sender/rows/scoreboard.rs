@@ -215,13 +215,13 @@ impl Known {
 }
 
 /// So much SACKed above tells that what is not was lost (RFC 6675 `IsLost`).
-pub(super) fn enough(trace: &Trace) -> i64 {
+pub(in crate::infer::sender) fn enough(trace: &Trace) -> i64 {
     i64::from(DUP_THRESH) * trace.smss
 }
 
 /// Up to where a sender takes for lost what was not SACKed, after each ACK: DupThresh segments were, above (RFC 6675
 /// `IsLost`).
-pub(super) fn lost_up_to(trace: &Trace) -> Vec<i64> {
+pub(in crate::infer::sender) fn lost_up_to(trace: &Trace) -> Vec<i64> {
     let enough = enough(trace);
     let (mut top, mut lost, mut sacked) = (i64::MIN, i64::MIN, 0);
     // What was SACKed at the top, `enough` of it at the least, in order.

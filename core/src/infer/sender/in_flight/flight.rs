@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use super::scoreboard::{LEAST_ROOM, Scoreboard, lost_up_to};
-use super::sequence::Sequence;
-use super::trace::{LossEvent, Trace};
 use crate::infer::ordered::from;
+use crate::infer::sender::rows::scoreboard::{LEAST_ROOM, Scoreboard, lost_up_to};
+use crate::infer::sender::rows::sequence::Sequence;
+use crate::infer::sender::rows::trace::{LossEvent, Trace};
 use crate::recovery::DetectedBy;
 use crate::threshold::threshold;
 
