@@ -172,7 +172,7 @@ def every_control(quick: bool) -> None:
     """Nanoseconds per packet of each window and recovery, one flow, no tap, no truth: by the documents or Linux 6 over
     10 Mbit/s, and where ns-2 has it over 100 Mbit/s beside ns, the same packets, to the last one."""
     from tcptrace_lab import controls
-    from tests.test_beside_ns2 import AGENTS
+    from tests.simulate.test_beside_ns2 import AGENTS
 
     print(f"\n{'control':18}{'packets':>10}{'ns/packet':>11}{'as ns-2':>12}{'ns/packet':>11}{'ns-2':>8}{'ratio':>7}")
     spans = [20, 60] if quick else [100, 1_000]

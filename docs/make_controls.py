@@ -31,11 +31,12 @@ HEAD = """# The controls, and what they were held against
 Written by `python docs/make_controls.py`; do not edit. The rows are those of the table in
 `core/src/congestion/table.rs`.
 
-**ns-2.35**: the control alone on {paths} random paths of 30 s beside `ns` itself (`tests/test_beside_ns2.py` says how
-they are drawn). *equal* counts the paths on which every change of the window, and its time, and every drop, are ns's to
-the last packet; *drops* counts the same packets lost at the same microsecond on all of them. **Linux 6**: each control
-was fed the ACKs of recordings of the kernel, whose window after each ACK is known. *slow start* and *avoidance*: the
-largest difference in segments, and how often the window was equal; *ssthresh*: the largest difference after a loss.
+**ns-2.35**: the control alone on {paths} random paths of 30 s beside `ns` itself (`tests/simulate/test_beside_ns2.py`
+says how they are drawn). *equal* counts the paths on which every change of the window, and its time, and every drop,
+are ns's to the last packet; *drops* counts the same packets lost at the same microsecond on all of them.
+**Linux 6**: each control was fed the ACKs of recordings of the kernel, whose window after each ACK is known.
+*slow start* and *avoidance*: the largest difference in segments, and how often the window was equal; *ssthresh*: the
+largest difference after a loss.
 """
 
 # What is not a number: tests by which a row is held besides.
@@ -48,15 +49,15 @@ PROOFS = {
     "equal, cycles 1.8 % apart, 9 % at a round trip of 16 ms (`core/tests/kernel.rs`). ns-2's module: its guesses of a "
     "cube root by a formula and 20 corrections by hand; its delay is that of the echoed timestamp",
     "reno-linux": "the sender of the kernel's own paths with RACK-TLP and a Linux receiver: overshoots, cycles and "
-    "losses (`core/tests/kernel.rs`); the family's tests (`tests/test_beside_ns2.py`, `core/tests/family.rs`)",
+    "losses (`core/tests/kernel.rs`); the family's tests (`tests/simulate/test_beside_ns2.py`, `core/tests/family.rs`)",
     "compound": "ns-2's traces and all 75 oscillations of the oracle (`core/tests/ns2_compound.rs`)",
     "compound-draft": "the draft's equations at each update (`core/tests/compound_draft.rs`); the kernel runs' cycles "
     "(`core/tests/kernel.rs`)",
     "illinois": "alpha and beta the kernel's on 95 % of its ACKs, 1.6 % apart at the most (microseconds between the "
     "capture's clock and the kernel's); the rest are windows a step early or late; the family's tests "
-    "(`tests/test_beside_ns2.py`, `core/tests/family.rs`)",
+    "(`tests/simulate/test_beside_ns2.py`, `core/tests/family.rs`)",
     "bbr": "the kernel's own run: phases in order, 118, 3 and 37 drops at the kernel, 118, 3 and 38 here "
-    "(`core/tests/kernel_bbr.rs`); a recording made for it (`tests/test_kernel_bbr.py`)",
+    "(`core/tests/kernel_bbr.rs`); a recording made for it (`tests/simulate/test_kernel_bbr.py`)",
 }
 SLOW_START_PROOFS = {
     "standard": "RFC 5681 section 3.1 (`tests/rfc/test_rfc5681.py`), ns-2 and Linux 6 as above",
@@ -106,7 +107,7 @@ def main() -> None:
 
 def proof_of(row: Window) -> str:
     """A module without a proof of its own is one of the family."""
-    return PROOFS.get(row.name, "the family's tests (`tests/test_beside_ns2.py`, `core/tests/family.rs`)")
+    return PROOFS.get(row.name, "the family's tests (`tests/simulate/test_beside_ns2.py`, `core/tests/family.rs`)")
 
 
 def draws_of_ns(folder: Path) -> list[float]:

@@ -1,7 +1,7 @@
 """Loss cycles and the slow starts in each (Barakat & Altman 1998, section 1: one, two or three per cycle).
 
-Where a cycle begins and which slow starts count is the core's (core/src/infer/sender/slow_starts/cycles.rs), for simulator,
-recorder and captures alike. Here is what else a capture shows of each cycle.
+Where a cycle begins and which slow starts count is the core's (core/src/infer/sender/slow_starts/cycles.rs), for
+simulator, recorder and captures alike. Here is what else a capture shows of each cycle.
 """
 
 from __future__ import annotations

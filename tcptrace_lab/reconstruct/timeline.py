@@ -109,7 +109,7 @@ class Timeline(WorkedOutOnce):
 
     @cached_property
     def observed(self) -> _core.Observed:
-        """What the core makes of it; a LabError where the columns are no capture's (core/src/infer/sender/rows/trace.rs)."""
+        """What the core makes of it; a LabError where they are no capture's (core/src/infer/sender/rows/trace.rs)."""
         with _inferring():
             return _core.observe(self)
 

@@ -19,8 +19,8 @@ from tcptrace_lab.replay.by_number import packets
 from tcptrace_lab.replay.closed_loop import ClosedLoop, again
 from tcptrace_lab.replay.watch import NEVER_NS, watch_files
 from tcptrace_lab.scenario import ApplicationSpec
+from tests.capture.test_malformed import FILES, shared
 from tests.conftest import ROOT
-from tests.test_malformed import FILES, shared
 
 CAPTURES = ROOT / "captures"
 RENO_10M = str(CAPTURES / "scenarios" / "reno_10M.toml")

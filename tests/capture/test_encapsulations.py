@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tcptrace_lab
-from tests.test_backends import differences, needs_tshark
+from tests.capture.test_backends import differences, needs_tshark
 
 Frames = Iterator[tuple[str, int, Any]]
 
