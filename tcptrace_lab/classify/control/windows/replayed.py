@@ -64,7 +64,7 @@ class Replayed(Reconstruction):
         model = self._by_model(table, acks)
         if model is None:
             return unbounded(table) if is_bbr else table
-        return of_bbr(table, model, self.flight[acks] <= 0) if is_bbr else or_bbr(table, model)
+        return of_bbr(table, model, self.flight[acks] <= 0) if is_bbr else or_bbr(table, model, self.timeline.smss)
 
     @property
     def _seen_columns(self) -> dict[str, Ints]:
@@ -81,7 +81,7 @@ class Replayed(Reconstruction):
         is_seen = self.who.before_tap_ns == 0 if view is None else not view.is_inferred
         if first is None or not is_seen or self.who.tap.is_holed:
             return None
-        return window_by_model(self, table["time_ns"], acks, initial_window=first, handshake_rtt_s=rtt_s)
+        return window_by_model(self, table, acks, initial_window=first, handshake_rtt_s=rtt_s)
 
 
 def _by_rhythm(table: dict[str, Ints], smss: int) -> dict[str, Ints]:
