@@ -7,6 +7,7 @@ measured: a probe of the round trip may come a little sooner or later, and then 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,13 +29,13 @@ BEYOND_SHARE = 0.05
 class ByModel:
     """At each row of `windows`: the window that BBR would have had, and between what it lies. Bytes.
 
-    `may_probe`: it may be holding its flight down just then, to measure the round trip.
+    `is_open`: it may as well have been another, as where it holds its flight down to measure the round trip.
     """
 
     value: Ints
     least: Ints
     most: Ints
-    may_probe: Bools
+    is_open: Bools
 
 
 def window_by_model(
@@ -61,8 +62,23 @@ def window_by_model(
         value=_whole(value),
         least=_whole(np.maximum(least - spread, smss)),
         most=_whole(most + spread),
-        may_probe=least < most,
+        is_open=least < most,
     )
+
+
+def either(models: Sequence[ByModel], smss: int) -> ByModel | None:
+    """What holds whichever of these it was; None where there is none."""
+    if not models:
+        return None
+    found = models[0]
+    for other in models[1:]:
+        found = ByModel(
+            value=found.value,
+            least=np.minimum(found.least, other.least),
+            most=np.maximum(found.most, other.most),
+            is_open=found.is_open | other.is_open | (np.abs(found.value - other.value) > smss),
+        )
+    return found
 
 
 def _surely_in_flight(seen: Reconstruction) -> Ints:
@@ -107,12 +123,24 @@ def or_bbr(table: dict[str, Ints], model: ByModel, smss: int) -> dict[str, Ints]
     """The same of a sender that may be BBR: the bounds reach as far as BBR's, which has no threshold; and where that
     has another window than what seems to be one at work, it may as well be its pace that held it back."""
     high, limited = table["cwnd_high"], table["limited_by"]
-    is_apart = (np.abs(model.value - table["cwnd"]) > smss) | model.may_probe
+    is_apart = (np.abs(model.value - table["cwnd"]) > smss) | model.is_open
     return {
         **table,
         "limited_by": np.where((limited == CWND) & is_apart, UNKNOWN, limited).astype(limited.dtype),
         "cwnd_low": np.minimum(table["cwnd_low"], model.least),
         "cwnd_high": np.where(high == UNKNOWN, high, np.maximum(high, model.most)),
+        "ssthresh": np.full_like(table["ssthresh"], UNKNOWN),
+    }
+
+
+def or_paced(table: dict[str, Ints]) -> dict[str, Ints]:
+    """The same where BBR's window is not followed: what is in flight is then its pace's, and the window any above."""
+    limited = table["limited_by"]
+    is_open = limited != RECOVERY
+    return {
+        **table,
+        "limited_by": np.where(limited == CWND, UNKNOWN, limited).astype(limited.dtype),
+        "cwnd_high": np.where(is_open, UNKNOWN, table["cwnd_high"]).astype(table["cwnd_high"].dtype),
         "ssthresh": np.full_like(table["ssthresh"], UNKNOWN),
     }
 
