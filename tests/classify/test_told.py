@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.control.windows.replayed import Replayed, replayed
+from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.verdict import judge
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.truth.score import score
@@ -24,6 +26,7 @@ from tcptrace_lab.scenario import (
     Scenario,
 )
 from tcptrace_lab.simulate import Run, simulate
+from tcptrace_lab.simulate_to_files import simulate_to_files
 from tests.claims import IDENTIFY, KERNEL
 from tests.conftest import SHARED
 
@@ -32,8 +35,17 @@ PAIRS = ("bbr_plain1", "bbr_plain2", "bbr_compete")
 KERNELS = (KERNEL / "bbr_20M.pcap.gz", *(IDENTIFY / f"{name}{tap}.pcap.gz" for name in PAIRS for tap in ("", ".rcv")))
 
 
-def run_of(*, loss: float = 0.0, buffer: float = 40, application: ApplicationSpec = BULK) -> Run:
+def run_of(
+    *,
+    loss: float = 0.0,
+    buffer: float = 40,
+    application: ApplicationSpec = BULK,
+    recovery: str = "sack",
+    rwnd: int = 4_194_304,
+    duration_s: float = 12,
+) -> Run:
     """12 seconds of 10 Mbit/s and 60 ms: a pipe of 50 packets, and one probe of the round trip."""
+    control = ControlSpec(**CONTROLS["bbr"], initial_window=10, delayed_ack_segments=2, stack="linux")
     return simulate(
         Scenario(
             path=PathSpec(
@@ -42,11 +54,11 @@ def run_of(*, loss: float = 0.0, buffer: float = 40, application: ApplicationSpe
             connections=(
                 ConnectionSpec(
                     application=application,
-                    control=ControlSpec(**CONTROLS["bbr"], initial_window=10, delayed_ack_segments=2, stack="linux"),
-                    receiver=ReceiverSpec(rwnd=4_194_304, delayed_ack_timer_s=0.04),
+                    control=replace(control, recovery=recovery),
+                    receiver=ReceiverSpec(rwnd=rwnd, delayed_ack_timer_s=0.04),
                 ),
             ),
-            duration_s=12,
+            duration_s=duration_s,
         )
     )
 
@@ -112,6 +124,61 @@ def test_where_a_short_slow_start_may_be_its_startup_the_window_is_as_closely_kn
     assert len(limited) > 10
     assert ((limited["cwnd_high"] - limited["cwnd_low"]) <= 2 * seen.timeline.smss).all()
     assert beside_truth(run, seen)[1].all()
+
+
+def test_without_sack_what_is_outstanding_in_a_recovery_refutes_no_model() -> None:
+    """What has arrived out of order is in the flight that a capture shows, and not in what Linux counts."""
+    run = run_of(recovery="newreno", duration_s=6)
+    who = sender(run.capture(tap="sender")[0])
+    assert judge(who, file="").identified.may_be_bbr
+    seen = replayed(who)
+    outside = (seen.windows["limited_by"] != "recovery").to_numpy()
+    assert beside_truth(run, seen)[1][outside].mean() >= 0.99
+
+
+@pytest.mark.parametrize(
+    ("recovery", "loss", "buffer", "rwnd"),
+    [("sack", 0.0, 40, 45_000), ("newreno", 0.0, 4, 4_194_304), ("newreno", 0.003, 4, 45_000)],
+    ids=["behind the receiver's window", "without SACK", "both"],
+)
+def test_a_flight_that_bbr_s_pace_would_have_held_is_no_window_at_work(
+    recovery: str, loss: float, buffer: float, rwnd: int
+) -> None:
+    """Section 4.2.3: its window is twice what its pace lets be in flight: a row is the window's where both would be."""
+    run = run_of(recovery=recovery, loss=loss, buffer=buffer, rwnd=rwnd, duration_s=6)
+    who = sender(run.capture(tap="sender")[0])
+    assert judge(who, file="").identified.may_be_bbr
+    seen = replayed(who)
+    error, _ = beside_truth(run, seen)
+    at_work = (seen.windows["limited_by"] == "cwnd").to_numpy()
+    assert at_work.any()
+    assert np.median(error[at_work]) <= 0.01
+
+
+@pytest.mark.parametrize(("rate_bps", "buffer", "delay_s"), [(1.8e6, 3, 0.0115), (10e6, 4, 0.03)], ids=["set", "named"])
+def test_a_first_window_that_is_not_told_is_forgotten_behind_the_startup(
+    tmp_path: Path, rate_bps: float, buffer: float, delay_s: float
+) -> None:
+    """Section 4.2.3: what follows the startup is of rates and round trips, whatever it began with. At the receiver."""
+    control = ControlSpec(**CONTROLS["bbr"], initial_window=10, delayed_ack_segments=2, stack="linux")
+    receiver = ReceiverSpec(rwnd=4_194_304, delayed_ack_timer_s=0.04)
+    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=delay_s)
+    scenario = Scenario(
+        path=PathSpec(nodes=(node,), return_delay_s=delay_s),
+        connections=(ConnectionSpec(control=control, receiver=receiver),),
+        duration_s=6,
+        taps=("receiver",),
+    )
+    capture, beside = tmp_path / "run.pcap", tmp_path / "run.truth.csv"
+    simulate_to_files(scenario, captures=[capture], truth=beside, payload=False)
+    who = sender(read(capture)[0])
+    seen = replayed(who)
+    assert initial_window(seen, who.handshake_rtt_s, is_bbr=True) is None
+    truth = read_truth(beside, port=int(who.sender.rpartition(":")[2]))
+    found = score(seen, truth, first_sequence=who.first_sequence)
+    assert found.within is not None
+    assert found.within >= 0.99
+    assert found.limited.median in (None, 0.0)
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason=f"no reference data in {SHARED}")

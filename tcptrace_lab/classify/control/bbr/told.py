@@ -7,6 +7,7 @@ measured: a probe of the round trip may come a little sooner or later, and then 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
-from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, UNKNOWN
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
 
 # Two segments more in one phase of eight, and an even number of them (draft-cardwell-iccrg-bbr section 4.3.4.2; Linux);
 # and what a rate is off by where its interval begins or ends at the tap, not in the sender.
@@ -26,18 +27,22 @@ BEYOND_SHARE = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class ByModel:
-    """At each row of `windows`: the window that BBR would have had, and between what it lies. Bytes."""
+    """At each row of `windows`: the window that BBR would have had, and between what it lies. Bytes.
+
+    `is_open`: it may as well have been another, as where it holds its flight down to measure the round trip.
+    """
 
     value: Ints
     least: Ints
     most: Ints
+    is_open: Bools
 
 
 def window_by_model(
-    seen: Reconstruction, times: Ints, acks: Places, *, initial_window: int, handshake_rtt_s: float | None
+    seen: Reconstruction, table: dict[str, Ints], acks: Places, *, initial_window: int, handshake_rtt_s: float | None
 ) -> ByModel | None:
-    """At rows of these times, each with the last ACK up to it; None where the beginning was not captured, or where more
-    was in flight than the window allows."""
+    """At the rows of `windows`, each with the last ACK up to it; None where the beginning was not captured, or where
+    more was in flight than the window allows."""
     timeline = seen.timeline
     smss = timeline.smss
     told = _core.told_windows(
@@ -48,17 +53,47 @@ def window_by_model(
     )
     if not len(told):
         return None
-    spread = _spread(seen, told)
-    surely = seen.flight - timeline.slack if len(timeline.slack) else seen.flight
-    if np.count_nonzero(surely > told + spread) > BEYOND_SHARE * len(told):
+    value, spread = told[acks], _spread(seen, told)[acks]
+    is_beyond = _surely_in_flight(seen)[acks] > value + spread
+    if np.count_nonzero(is_beyond & (table["limited_by"] != RECOVERY)) > BEYOND_SHARE * len(value):
         return None
-    value, spread = told[acks], spread[acks]
-    least, most = _around_probes(seen, times, value, seen.flight[acks])
+    least, most = _around_probes(seen, table["time_ns"], value, seen.flight[acks])
     return ByModel(
         value=_whole(value),
         least=_whole(np.maximum(least - spread, smss)),
         most=_whole(most + spread),
+        is_open=least < most,
     )
+
+
+def either(models: Sequence[ByModel], smss: int) -> ByModel | None:
+    """What holds whichever of these it was; None where there is none."""
+    if not models:
+        return None
+    found = models[0]
+    for other in models[1:]:
+        found = ByModel(
+            value=found.value,
+            least=np.minimum(found.least, other.least),
+            most=np.maximum(found.most, other.most),
+            is_open=found.is_open | other.is_open | (np.abs(found.value - other.value) > smss),
+        )
+    return found
+
+
+def _surely_in_flight(seen: Reconstruction) -> Ints:
+    """At each ACK what was in flight at least, outside recoveries.
+
+    Linux (tcp_packets_in_flight) does not count what has arrived: without SACK a segment for each duplicate ACK.
+    """
+    timeline = seen.timeline
+    surely = seen.flight - timeline.slack if len(timeline.slack) else seen.flight
+    if timeline.has_sack:
+        return surely
+    places = np.arange(len(surely))
+    repeats = places - np.maximum.accumulate(np.where(timeline.newly_acked > 0, places, 0))
+    found: Ints = surely - repeats * timeline.smss
+    return found
 
 
 def _spread(seen: Reconstruction, told: Floats) -> Floats:
@@ -84,13 +119,28 @@ def of_bbr(table: dict[str, Ints], model: ByModel, is_emptied: Bools) -> dict[st
     }
 
 
-def or_bbr(table: dict[str, Ints], model: ByModel) -> dict[str, Ints]:
-    """The same of a sender that may be BBR: the bounds reach as far as BBR's, which has no threshold."""
-    high = table["cwnd_high"]
+def or_bbr(table: dict[str, Ints], model: ByModel, smss: int) -> dict[str, Ints]:
+    """The same of a sender that may be BBR: the bounds reach as far as BBR's, which has no threshold; and where that
+    has another window than what seems to be one at work, it may as well be its pace that held it back."""
+    high, limited = table["cwnd_high"], table["limited_by"]
+    is_apart = (np.abs(model.value - table["cwnd"]) > smss) | model.is_open
     return {
         **table,
+        "limited_by": np.where((limited == CWND) & is_apart, UNKNOWN, limited).astype(limited.dtype),
         "cwnd_low": np.minimum(table["cwnd_low"], model.least),
         "cwnd_high": np.where(high == UNKNOWN, high, np.maximum(high, model.most)),
+        "ssthresh": np.full_like(table["ssthresh"], UNKNOWN),
+    }
+
+
+def or_paced(table: dict[str, Ints]) -> dict[str, Ints]:
+    """The same where BBR's window is not followed: what is in flight is then its pace's, and the window any above."""
+    limited = table["limited_by"]
+    is_open = limited != RECOVERY
+    return {
+        **table,
+        "limited_by": np.where(limited == CWND, UNKNOWN, limited).astype(limited.dtype),
+        "cwnd_high": np.where(is_open, UNKNOWN, table["cwnd_high"]).astype(table["cwnd_high"].dtype),
         "ssthresh": np.full_like(table["ssthresh"], UNKNOWN),
     }
 

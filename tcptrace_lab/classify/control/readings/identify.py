@@ -57,7 +57,7 @@ def identify(
         # Which ACKs released what was sent is not all seen: once may be a flight of a window's.
         rate = replace(rate, probes=())
     written = Tapes.of(seen, handshake_rtt_ns, recovery)
-    asked, begins = tuple(chosen) or candidates(recovery), _first_windows(seen, initial_window)
+    asked, begins = tuple(chosen) or candidates(recovery), first_windows(seen, initial_window)
     if not written.shows_window:
         # Whatever anybody would have done, there is nothing to hold it against: nobody is replayed.
         told = decide(seen, unheard(asked, written.plain(), begins[0]), rate)
@@ -122,7 +122,7 @@ def _with_those(told: Identified, others: Sequence[Replay]) -> Identified:
     return answer(left, refuted, (1 / len(left),) * len(left), is_whole=False)
 
 
-def _first_windows(seen: Reconstruction, known: int | None) -> list[int]:
+def first_windows(seen: Reconstruction, known: int | None) -> list[int]:
     """With what a sender may have begun: where that is not told, as most do, or with what was outstanding."""
     timeline = seen.timeline
     if known is not None or not timeline.has_start:

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from tcptrace_lab.classify.control.answer.identified import HIDDEN
-from tcptrace_lab.classify.control.bbr.told import ByModel, of_bbr, or_bbr, unbounded, window_by_model
+from tcptrace_lab.classify.control.bbr.told import ByModel, either, of_bbr, or_bbr, or_paced, unbounded, window_by_model
 from tcptrace_lab.classify.control.of_sender import identify_sender
+from tcptrace_lab.classify.control.readings.identify import first_windows
 from tcptrace_lab.classify.control.windows.hidden import acks_at, wide_enough, with_replay
 from tcptrace_lab.classify.control.windows.limited import as_told, limits_of
 from tcptrace_lab.classify.obstacles import find_obstacles
@@ -61,10 +62,16 @@ class Replayed(Reconstruction):
         if not (is_bbr or may_be_bbr):
             return table
         acks = acks_at(self, table)
+        if not self._shows_when and is_bbr:
+            return unbounded(table)
+        if not self._shows_when:
+            # Where nothing tells of the tap's place its flight is taken to be the sender's.
+            is_apart = self.who.view is not None or self.who.before_tap_ns is not None or not self.timeline.has_start
+            return or_paced(table) if is_apart else table
         model = self._by_model(table, acks)
         if model is None:
             return unbounded(table) if is_bbr else table
-        return of_bbr(table, model, self.flight[acks] <= 0) if is_bbr else or_bbr(table, model)
+        return of_bbr(table, model, self.flight[acks] <= 0) if is_bbr else or_bbr(table, model, self.timeline.smss)
 
     @property
     def _seen_columns(self) -> dict[str, Ints]:
@@ -73,15 +80,23 @@ class Replayed(Reconstruction):
         is_known = self.who.view is not None or not (tap.is_holed or tap.is_coarse or self.is_stretched)
         return table if is_known else as_known(table, self.timeline, acks_at(self, table))
 
-    def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
-        """The window that BBR would have had, where the capture shows when its sender sent and heard."""
-        rtt_s, view = self.who.handshake_rtt_s, self.who.view
-        first = initial_window(self, rtt_s, is_bbr=True)
+    @property
+    def _shows_when(self) -> bool:
+        """Whether the capture shows when its sender sent and heard, from the beginning: what BBR measures."""
+        view = self.who.view
         # Behind a line of its own, or put by a rule, is not when.
         is_seen = self.who.before_tap_ns == 0 if view is None else not view.is_inferred
-        if first is None or not is_seen or self.who.tap.is_holed:
-            return None
-        return window_by_model(self, table["time_ns"], acks, initial_window=first, handshake_rtt_s=rtt_s)
+        return is_seen and self.timeline.has_start and not self.who.tap.is_holed
+
+    def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
+        """The window that BBR would have had; of a first window that is not known with each that it may have been."""
+        rtt_s = self.who.handshake_rtt_s
+        known = initial_window(self, rtt_s, is_bbr=True)
+        models = [
+            window_by_model(self, table, acks, initial_window=first, handshake_rtt_s=rtt_s)
+            for first in first_windows(self, known)
+        ]
+        return either([model for model in models if model is not None], self.timeline.smss)
 
 
 def _by_rhythm(table: dict[str, Ints], smss: int) -> dict[str, Ints]:
