@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::before::Begin;
 use super::events::silence;
+use super::flight::begins_at;
 use super::kept::Kept;
 use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, told, written};
 use super::room::{Written, left_room, written_late};
@@ -356,7 +357,7 @@ fn restarted_exits<'a>(known: SoFar<'a>) -> impl Iterator<Item = (usize, usize)>
     let heard = |event: &LossEvent| seen.acks_before_send[event.first_send] as usize;
     let exits = events.iter().enumerate().map(move |(number, event)| {
         let following = events.get(number + 1);
-        let until = following.map_or(flight.len(), |next| heard(next).saturating_sub(1));
+        let until = following.map_or(flight.len(), |next| begins_at(seen, next.first_send));
         (event, seen.acked_at(heard(event), event.recover), until)
     });
     exits
