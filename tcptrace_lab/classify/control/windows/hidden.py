@@ -108,8 +108,12 @@ def _with_own(
     """The same once it is known who sets the threshold: theirs in every row (`player`'s are those of all). Some move it
     between losses (Vegas)."""
     cwnd, threshold = player.play()
-    table = {**table, "ssthresh": _filled(table["ssthresh"], threshold, settled)}
-    return _with_cuts(seen, table, acks, cwnd) if player.candidate.is_by_delay else table
+    if player.candidate.is_by_delay:
+        filled = _filled(table["ssthresh"], threshold, settled)
+        return _with_cuts(seen, {**table, "ssthresh": filled}, acks, cwnd)
+    # As long as the capture, and not asked for.
+    del cwnd
+    return {**table, "ssthresh": _filled(table["ssthresh"], threshold, settled)}
 
 
 def _with_rows(table: dict[str, Ints], told: dict[str, Ints], rows: Places) -> dict[str, Ints]:
@@ -189,7 +193,9 @@ def _low(before: Ints, least: Floats, kept: Ints, smss: int) -> Ints:
 
 def _filled(before: Ints, values: Floats, wanted: Bools) -> Ints:
     known = wanted & np.isfinite(values)
-    met = np.round(np.where(known, values, 0.0))
+    # In place: as long as the capture.
+    met = np.where(known, values, 0.0)
+    np.round(met, out=met)
     found: Ints = np.where(known, met.astype(wide_enough(before, float(met.max(initial=0)))), before)
     return found
 
