@@ -94,6 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
             # Worked out while nothing else is held: the path's reading and the replay are each as large as the capture.
             causes_of()
         tables = {name: _columns(seen, causes_of, name) for name in TABLES if name not in refused}
+        # Of what they were made of nothing is written: text would stand beside columns as long as the capture.
+        del seen, causes_of
         _print_json(capture.name, who, tables, refused)
     return 0
 

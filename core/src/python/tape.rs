@@ -145,10 +145,11 @@ impl Tape {
             Unseen::AsSeen
         };
         let asked = rows
+            .as_ref()
             .map(|rows| self.asked(py, rows.as_slice()?))
             .transpose()?;
         let played = self.heard.get().with(py, |heard| {
-            py.detach(|| self.played(heard, sender, later_ns, unseen, asked.as_deref()))
+            py.detach(|| self.played(heard, sender, later_ns, unseen, asked))
         })?;
         Ok((
             played.cwnd.into_pyarray(py),
@@ -202,27 +203,22 @@ impl Tape {
         };
         let places: Vec<usize> = names.iter().map(place).collect::<PyResult<_>>()?;
         let asked = rows
+            .as_ref()
             .map(|rows| self.asked(py, rows.as_slice()?))
             .transpose()?;
         let (mut columns, mut values) = (Vec::new(), known);
         self.heard.get().with(py, |heard| {
             let tape = self.tape(heard);
-            let count = asked.as_ref().map_or(tape.len(), Vec::len);
+            let count = asked.map_or(tape.len(), <[i64]>::len);
             columns.resize_with(names.len(), || Vec::with_capacity(count));
             let (start, rows) = (sender.start, tape.rows(later_ns));
-            replay::watch(
-                control.as_mut(),
-                start,
-                rows,
-                asked.as_deref(),
-                |control, _| {
-                    values.clear();
-                    control.snapshot(&mut values);
-                    for (column, &place) in columns.iter_mut().zip(&places) {
-                        column.push(values[place].1);
-                    }
-                },
-            );
+            replay::watch(control.as_mut(), start, rows, asked, |control, _| {
+                values.clear();
+                control.snapshot(&mut values);
+                for (column, &place) in columns.iter_mut().zip(&places) {
+                    column.push(values[place].1);
+                }
+            });
         })?;
         let found = PyDict::new(py);
         for (name, column) in names.into_iter().zip(columns) {
@@ -243,14 +239,13 @@ impl Tape {
         }
     }
 
-    /// Places of rows, which rise.
-    fn asked(&self, py: Python<'_>, rows: &[i64]) -> PyResult<Vec<usize>> {
+    /// The same rows, checked: they are the tape's, and rise. They may be as many as the capture's, so none is copied.
+    fn asked<'a>(&self, py: Python<'_>, rows: &'a [i64]) -> PyResult<&'a [i64]> {
         let count = self.heard.get().with(py, |heard| self.tape(heard).len())?;
-        let is_rising = rows.is_sorted() && rows.last().is_none_or(|&last| last < count as i64);
-        let places = rows.iter().map(|&row| usize::try_from(row).ok());
-        let places: Option<_> = places.collect();
-        places
-            .filter(|_| is_rising)
+        let is_within = rows.first().is_none_or(|&first| first >= 0)
+            && rows.last().is_none_or(|&last| last < count as i64);
+        (is_within && rows.is_sorted())
+            .then_some(rows)
             .ok_or_else(|| PyValueError::new_err("rows of a tape, which rise"))
     }
 
@@ -260,7 +255,7 @@ impl Tape {
         sender: &CandidateSender,
         later_ns: i64,
         unseen: Unseen,
-        asked: Option<&[usize]>,
+        asked: Option<&[i64]>,
     ) -> replay::Played {
         let (mut control, start) = (sender.control(), sender.start);
         let (control, rows) = (control.as_mut(), self.tape(heard).rows(later_ns));

@@ -19,7 +19,7 @@ use crate::congestion::{Control, Heard, State};
 
 /// Candidates whose windows after those rows stay there too.
 const TOGETHER: usize = 16;
-/// Parts of the candidates for each thread.
+/// Parts of the candidates for each thread, of all readings together.
 const PARTS: usize = 2;
 
 /// Of a process that is one of several: its contests are heard on the one thread that it has.
@@ -129,6 +129,12 @@ impl Contest {
     }
 
     fn hear(&mut self, tapes: &[Tape<'_>], evidence: &Evidence, upto: Option<usize>) {
+        let heard = self
+            .readings
+            .iter()
+            .filter(|each| !each.contestants.is_empty());
+        // Who replays more of them reads the rows for all of those once; more parts than threads even out.
+        let most = (PARTS * rayon::current_num_threads()).div_ceil(heard.count().max(1));
         self.readings
             .par_iter_mut()
             .zip(tapes)
@@ -138,8 +144,6 @@ impl Contest {
                     reductions,
                     contestants,
                 } = reading;
-                // Who replays more of them reads the rows for all of those once; more parts than threads even out.
-                let most = PARTS * rayon::current_num_threads();
                 let groups = contestants.len().div_ceil(TOGETHER).clamp(1, most);
                 let size = contestants.len().div_ceil(groups).max(1);
                 let ends = contestants.par_chunks_mut(size).map(|own| {

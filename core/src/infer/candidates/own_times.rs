@@ -76,7 +76,7 @@ impl OwnTimes {
     }
 
     /// What an event tells this sender; a loss is heard of where the capture shows what was outstanding.
-    #[inline]
+    #[inline(always)]
     fn heard(&mut self, event: TapeEvent, ack: &mut Ack) {
         let Begins {
             begins_ns,
@@ -98,6 +98,35 @@ impl OwnTimes {
         while self.left.front().is_some_and(|&(top, _)| top < self.una) {
             self.left.pop_front();
         }
+        if self.recovery.is_some() || !matches!(event, TapeEvent::Ack | TapeEvent::Arrival) {
+            self.recovers(event, ack, before);
+        }
+        if !event.is_arrival() {
+            return;
+        }
+        let is_moved = self.una > before;
+        self.sacked = ack.newly_sacked + if is_moved { 0.0 } else { self.sacked };
+        let answered = if self.times_sacked && ack.newly_sacked > 0.0 {
+            self.sacked_last().filter(|_| self.recovery.is_none())
+        } else {
+            self.left
+                .front()
+                .filter(|_| event == TapeEvent::Ack && is_moved)
+        };
+        let rtt_ns = answered.map(|&(_, left_ns)| ack.now_ns - left_ns);
+        if since_ns.is_none() {
+            self.least_ns = self.least_ns.or(rtt_ns);
+        }
+        let top = self.top();
+        ack.rtt_ns = rtt_ns.max(self.least_ns.filter(|_| rtt_ns.is_some()));
+        ack.flight_size = top.saturating_sub(before) as f64;
+        ack.snd_nxt = top.max(ack.snd_una);
+    }
+
+    /// The same within a recovery, and of what begins or ends one; `before`: what was acknowledged before. Apart from
+    /// `heard`, which every candidate calls for every ACK.
+    #[inline(never)]
+    fn recovers(&mut self, event: TapeEvent, ack: &Ack, before: u64) {
         match event {
             TapeEvent::Loss => {
                 self.left.retain(|&(top, _)| top <= ack.snd_nxt);
@@ -122,26 +151,6 @@ impl OwnTimes {
         if self.recovery.is_some() {
             self.leaves(ack.snd_nxt, ack.now_ns);
         }
-        if !event.is_arrival() {
-            return;
-        }
-        let is_moved = self.una > before;
-        self.sacked = ack.newly_sacked + if is_moved { 0.0 } else { self.sacked };
-        let answered = if self.times_sacked && ack.newly_sacked > 0.0 {
-            self.sacked_last().filter(|_| self.recovery.is_none())
-        } else {
-            self.left
-                .front()
-                .filter(|_| event == TapeEvent::Ack && is_moved)
-        };
-        let rtt_ns = answered.map(|&(_, left_ns)| ack.now_ns - left_ns);
-        if since_ns.is_none() {
-            self.least_ns = self.least_ns.or(rtt_ns);
-        }
-        let top = self.top();
-        ack.rtt_ns = rtt_ns.max(self.least_ns.filter(|_| rtt_ns.is_some()));
-        ack.flight_size = top.saturating_sub(before) as f64;
-        ack.snd_nxt = top.max(ack.snd_una);
     }
 
     /// What holds the highest byte SACKed, above a hole of one segment: it came without waiting for that.

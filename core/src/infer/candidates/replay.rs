@@ -44,7 +44,7 @@ pub fn watch(
     control: &mut dyn Control,
     start: State,
     rows: impl Iterator<Item = TapeRow>,
-    asked: Option<&[usize]>,
+    asked: Option<&[i64]>,
     mut watch: impl FnMut(&dyn Control, (f64, f64)),
 ) {
     let mut times = asked_about(asked);
@@ -54,7 +54,7 @@ pub fn watch(
 }
 
 /// How often each row is asked about, one after the other.
-fn asked_about(asked: Option<&[usize]>) -> impl FnMut() -> usize + '_ {
+fn asked_about(asked: Option<&[i64]>) -> impl FnMut() -> usize + '_ {
     let (mut row, mut left) = (0, asked);
     move || {
         let times = left.as_mut().map_or(1, |left| {
@@ -73,7 +73,7 @@ pub fn play_at(
     start: State,
     rows: impl Iterator<Item = TapeRow>,
     unseen: Unseen,
-    asked: &[usize],
+    asked: &[i64],
 ) -> Played {
     let mut played = Played::with_capacity(asked.len());
     let mut times = asked_about(Some(asked));
@@ -182,10 +182,10 @@ mod tests {
         };
         let rows = [row(TapeEvent::Ack, SMSS); 9];
         let all = play(&mut reno(), start, rows.into_iter(), Unseen::AsSeen);
-        let asked = [0, 3, 3, 8];
+        let asked = [0, 3, 3, 8_i64];
         let some = play_at(&mut reno(), start, rows.into_iter(), Unseen::AsSeen, &asked);
-        assert_eq!(some.cwnd, asked.map(|row| all.cwnd[row]));
-        assert_eq!(some.ssthresh, asked.map(|row| all.ssthresh[row]));
+        assert_eq!(some.cwnd, asked.map(|row| all.cwnd[row as usize]));
+        assert_eq!(some.ssthresh, asked.map(|row| all.ssthresh[row as usize]));
         for (asked, expected) in [(Some(&asked[..]), some), (None, all)] {
             let mut seen = Played::default();
             watch(&mut reno(), start, rows.into_iter(), asked, |_, own| {

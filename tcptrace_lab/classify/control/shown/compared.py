@@ -96,7 +96,7 @@ class Compared:
             return
         acks = [self.heard.marks.ack[each] for each in (losses[-1], mark)]
         # What else the sender was told between the two, and how often it reduced, is not in the capture.
-        if np.searchsorted(self._unheard, acks[0]) < np.searchsorted(self._unheard, acks[1]):
+        if self._unheard_before[losses[-1]] < self._unheard_before[mark]:
             return
         yield Piece(
             part="reduction",
@@ -118,8 +118,11 @@ class Compared:
         return bool(self.heard.timeline.snd_una[max(self.heard.marks.ack[loss], 0)] <= self._first_sent)
 
     @cached_property
-    def _unheard(self) -> Ints:
-        return unheard_behind(self.heard.timeline)
+    def _unheard_before(self) -> list[int]:
+        """Of each mark: before how many of the captured ACKs the sender heard others, up to the mark's own."""
+        # Of all at once: reductions are many, and each search alone would convert what it searches.
+        found: list[int] = unheard_behind(self.heard.timeline).searchsorted(self.heard.marks.ack).tolist()
+        return found
 
     @cached_property
     def _first_sent(self) -> int:

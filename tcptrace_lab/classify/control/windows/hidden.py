@@ -11,7 +11,6 @@ away.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -63,10 +62,14 @@ def with_replay(
         (told, when): tape(seen, follows=True, columns=columns, handshake_rtt_ns=told, when=when)
         for told, when in readings
     }
+    if is_named:
+        (candidate, first, read), *_ = left
+        # Before the others' rows are held: there may be as many.
+        own = Player(candidate, first, tapes[read], rows_of(tapes[read], acks))
+        shown = _with_own(seen, shown, own, acks, settled)
+        del own
     rows = {each: rows_of(written, acks[open_rows]) for each, written in tapes.items()}
     players = [Player(candidate, first, tapes[read], rows[read]) for candidate, first, read in left]
-    if is_named:
-        shown = _with_own(seen, shown, players[0], acks, settled)
     open_to, grown = reached(seen, shown, acks, open_rows) if is_stack else (None, np.full(len(open_rows), np.inf))
     had = had_by(players, grown, open_to, smss=seen.timeline.smss)
     del open_to
@@ -102,10 +105,15 @@ def with_replay(
 def _with_own(
     seen: Reconstruction, table: dict[str, Ints], player: Player, acks: Places, settled: Bools
 ) -> dict[str, Ints]:
-    """The same once it is known who sets the threshold: theirs in every row. Some move it between losses (Vegas)."""
-    cwnd, threshold = replace(player, rows=rows_of(player.written, acks)).play()
-    table = {**table, "ssthresh": _filled(table["ssthresh"], threshold, settled)}
-    return _with_cuts(seen, table, acks, cwnd) if player.candidate.is_by_delay else table
+    """The same once it is known who sets the threshold: theirs in every row (`player`'s are those of all). Some move it
+    between losses (Vegas)."""
+    cwnd, threshold = player.play()
+    if player.candidate.is_by_delay:
+        filled = _filled(table["ssthresh"], threshold, settled)
+        return _with_cuts(seen, {**table, "ssthresh": filled}, acks, cwnd)
+    # As long as the capture, and not asked for.
+    del cwnd
+    return {**table, "ssthresh": _filled(table["ssthresh"], threshold, settled)}
 
 
 def _with_rows(table: dict[str, Ints], told: dict[str, Ints], rows: Places) -> dict[str, Ints]:
@@ -185,7 +193,9 @@ def _low(before: Ints, least: Floats, kept: Ints, smss: int) -> Ints:
 
 def _filled(before: Ints, values: Floats, wanted: Bools) -> Ints:
     known = wanted & np.isfinite(values)
-    met = np.round(np.where(known, values, 0.0))
+    # In place: as long as the capture.
+    met = np.where(known, values, 0.0)
+    np.round(met, out=met)
     found: Ints = np.where(known, met.astype(wide_enough(before, float(met.max(initial=0)))), before)
     return found
 

@@ -129,13 +129,17 @@ fn tell_events(view: &View, events: &[LossEvent], flight: &mut [i64], is_told: &
     }
 }
 
+/// From which ACK on a loss event lasts whose first retransmission this is: the one that asked for it.
+pub(in crate::infer::sender) fn begins_at(seen: &Sequence, first_send: usize) -> usize {
+    (seen.acks_before_send[first_send] as usize).saturating_sub(1)
+}
+
 /// The ACKs from an event's first retransmission until it is over (or the next one begins).
 pub fn acks_of(seen: &Sequence, event: &LossEvent, following: Option<usize>) -> Range<usize> {
-    let heard = |send: usize| (seen.acks_before_send[send] as usize).saturating_sub(1);
-    let first = heard(event.first_send);
+    let first = begins_at(seen, event.first_send);
     let mut over = seen.acked_at(first, event.recover);
     if let Some(following) = following {
-        over = over.min(heard(following).max(first));
+        over = over.min(begins_at(seen, following).max(first));
     }
     first..over
 }

@@ -32,8 +32,7 @@ impl Kept {
         }
         // What an earlier timer had left is a round trip old.
         let mut before = 0;
-        let longest_ns = rtt.rtt_ns.iter().copied().max().unwrap_or(0);
-        let recent_ns = longest_ns + rtt.base_ns / REORDERING_PARTS;
+        let recent_ns = rtt.longest_ns + rtt.base_ns / REORDERING_PARTS;
         for (number, event) in events.iter().enumerate().filter(|each| each.1.restarts) {
             let following = events.get(number + 1).map(|event| event.first_send);
             let part = acks_of(seen, event, following);

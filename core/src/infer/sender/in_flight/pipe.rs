@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::flight::View;
+use super::flight::{View, begins_at};
 use crate::infer::sender::rows::scoreboard::enough;
 use crate::infer::sender::rows::trace::LossEvent;
 
@@ -11,9 +11,7 @@ impl View<'_> {
     /// were sent again in it; `following`: the send that begins the next loss event.
     pub(super) fn mends_until(&self, over: usize, following: Option<usize>) -> usize {
         let (trace, seen) = (self.trace, self.seen);
-        let until = following.map_or(trace.ack_ns.len(), |send| {
-            (seen.acks_before_send[send] as usize).saturating_sub(1)
-        });
+        let until = following.map_or(trace.ack_ns.len(), |send| begins_at(seen, send));
         let has_holes =
             |&ack: &usize| trace.sacked[ack] > 0 && self.lost_up_to[ack] > seen.snd_una[ack];
         over + (over..until).take_while(has_holes).count()

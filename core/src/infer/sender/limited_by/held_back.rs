@@ -7,6 +7,7 @@ use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, told, writ
 use super::starving::starved;
 use crate::infer::given::DELAYED_ACK_SEGMENTS;
 use crate::infer::ordered::from;
+use crate::infer::sender::in_flight::flight::begins_at;
 use crate::infer::sender::in_flight::kept::Kept;
 use crate::infer::sender::in_flight::room::{Written, left_room, written_late};
 use crate::infer::sender::loss_events::events::silence;
@@ -356,7 +357,7 @@ fn restarted_exits<'a>(known: SoFar<'a>) -> impl Iterator<Item = (usize, usize)>
     let heard = |event: &LossEvent| seen.acks_before_send[event.first_send] as usize;
     let exits = events.iter().enumerate().map(move |(number, event)| {
         let following = events.get(number + 1);
-        let until = following.map_or(flight.len(), |next| heard(next).saturating_sub(1));
+        let until = following.map_or(flight.len(), |next| begins_at(seen, next.first_send));
         (event, seen.acked_at(heard(event), event.recover), until)
     });
     exits

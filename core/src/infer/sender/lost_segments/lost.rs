@@ -85,7 +85,7 @@ pub fn lost(
         board,
         sack_high: highest(trace.sack_high),
         base_rtt_ns: rtt.base_ns,
-        longest_rtt_ns: rtt.rtt_ns.iter().copied().max().unwrap_or(0),
+        longest_rtt_ns: rtt.longest_ns,
         last_una: seen.snd_una.last().copied().unwrap_or(0),
     };
     let outrun = outrun(trace, seen, repeats, events, board, rtt.base_ns);

@@ -16,6 +16,8 @@ pub struct RoundTrips {
     pub base_ns: i64,
     /// The median, 0 without any.
     pub median_ns: i64,
+    /// The longest of these samples, 0 without any.
+    pub longest_ns: i64,
 }
 
 impl RoundTrips {
@@ -69,6 +71,7 @@ impl RoundTrips {
             ack: found.iter().map(|sample| sample.0).collect(),
             rtt_ns: found.iter().map(|sample| sample.1).collect(),
             is_full: found.iter().map(|sample| sample.2).collect(),
+            longest_ns: found.iter().map(|sample| sample.1).max().unwrap_or(0),
             ..Self::default()
         };
         (samples.base_ns, samples.median_ns) = match trace.before {
