@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::answer_lost::{has_lost_acks, is_answered_by_later};
 use super::echoed::outdated;
 use super::needless::{Copies, Empty, lost_needlessly};
 use super::outrun::outrun;
@@ -16,6 +17,7 @@ use super::sent_again::{Covered, Twice, answered_before, packets_of};
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
 use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS};
+use crate::recovery::DetectedBy;
 
 /// One lost segment, or one sent again needlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,7 @@ pub fn lost(
         trace,
         seen,
         twice,
+        loses_acks: has_lost_acks(trace, seen, &again),
         again,
         untold: Covered::new(board.untold(trace)),
         outdated: outdated(trace, seen),
@@ -183,6 +186,7 @@ struct Judge<'a> {
     trace: &'a Trace<'a>,
     seen: &'a Sequence,
     twice: Twice,
+    loses_acks: bool,
     again: Covered,
     untold: Covered,
     outdated: Vec<usize>,
@@ -328,6 +332,7 @@ impl Judge<'_> {
         } else if is_hasty
             || may_be_repaired
             || self.is_unasked(heard, (send, copy))
+            || self.is_answer_lost(event, answer, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
         {
@@ -357,6 +362,24 @@ impl Judge<'_> {
         !trace.hides_blocks
             && jumped.is_some_and(|bytes| bytes <= DELAYED_ACK_SEGMENTS.get() * trace.smss)
             && !self.twice.reports(send, packet.start, packet.end)
+    }
+
+    /// Whether the answer to the copy before may be what got lost: a timer tells of neither, and nothing that left behind
+    /// that copy of the hole. With SACK a D-SACK that tells of it (RFC 2883) would have been lost too.
+    fn is_answer_lost(
+        &self,
+        event: &LossEvent,
+        answer: usize,
+        (send, copy): (usize, usize),
+    ) -> bool {
+        let is_timer = event.restarts || event.detected_by == DetectedBy::Tlp;
+        let is_lost = || match (answer < self.trace.ack_ns.len(), self.trace.has_sack) {
+            (true, true) => is_answered_by_later(self.trace, self.seen, send, answer),
+            (true, false) => self.loses_acks,
+            // RFC 8985 section 7: a probe is sent before a timer tells of anything.
+            (false, _) => event.detected_by == DetectedBy::Tlp,
+        };
+        is_timer && copy + 1 == send && self.trace.fate.is_empty() && is_lost()
     }
 
     /// Whether the copy before was sent so short a time ago that no answer can have told of its loss, and its own came.

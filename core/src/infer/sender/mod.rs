@@ -2,6 +2,7 @@
 //!
 //! One pass after another over the same [`Trace`]: `observe` is all of them.
 
+mod answer_lost;
 pub mod before;
 pub mod begins;
 pub mod cause;
