@@ -6,11 +6,11 @@
 use super::sent_again::Covered;
 use super::sequence::Sequence;
 use super::trace::Trace;
-use crate::infer::given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES};
+use crate::infer::given::DELAYED_ACK_SEGMENTS;
 
-/// Whether ACKs get lost: most tell of no more segments than RFC 9293 section 3.8.6.3 leaves for one, and others, of what
-/// was sent once, of more. A receiver that merges segments (receive offload) has another habit.
-pub(super) fn has_lost_acks(trace: &Trace, seen: &Sequence, again: &Covered) -> bool {
+/// How many ACKs show that the one before got lost: most tell of no more segments than RFC 9293 section 3.8.6.3 leaves for
+/// one, and these, of what was sent once, of more. A receiver that merges segments (receive offload) has another habit.
+pub(super) fn behind_lost_acks(trace: &Trace, seen: &Sequence, again: &Covered) -> usize {
     let most = DELAYED_ACK_SEGMENTS.get() * trace.smss;
     let is_plain =
         |&ack: &usize| !seen.is_dup(ack - 1) && !again.reaches_beyond(seen.snd_una[ack - 1]);
@@ -22,7 +22,7 @@ pub(super) fn has_lost_acks(trace: &Trace, seen: &Sequence, again: &Covered) -> 
             _ => short += 1,
         }
     }
-    (FEWEST_SAMPLES.get()..short).contains(&long)
+    if long < short { long } else { 0 }
 }
 
 /// Whether the ACK that passes a copy answers what was sent after it: of that an ACK of the copy itself can hold no more

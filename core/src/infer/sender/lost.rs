@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::answer_lost::{has_lost_acks, is_answered_by_later};
+use super::answer_lost::{behind_lost_acks, is_answered_by_later};
 use super::echoed::outdated;
 use super::needless::{Copies, Empty, lost_needlessly};
 use super::outrun::outrun;
@@ -16,7 +16,7 @@ use super::scoreboard::Scoreboard;
 use super::sent_again::{Covered, Twice, answered_before, packets_of};
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
-use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS};
+use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES};
 use crate::recovery::DetectedBy;
 
 /// One lost segment, or one sent again needlessly.
@@ -81,7 +81,7 @@ pub fn lost(
         trace,
         seen,
         twice,
-        loses_acks: has_lost_acks(trace, seen, &again),
+        behind_lost_acks: behind_lost_acks(trace, seen, &again),
         again,
         untold: Covered::new(board.untold(trace)),
         outdated: outdated(trace, seen),
@@ -186,7 +186,7 @@ struct Judge<'a> {
     trace: &'a Trace<'a>,
     seen: &'a Sequence,
     twice: Twice,
-    loses_acks: bool,
+    behind_lost_acks: usize,
     again: Covered,
     untold: Covered,
     outdated: Vec<usize>,
@@ -373,9 +373,12 @@ impl Judge<'_> {
         (send, copy): (usize, usize),
     ) -> bool {
         let is_timer = event.restarts || event.detected_by == DetectedBy::Tlp;
+        // A repair that left alone met no queue that it could overflow: there one lost ACK is as likely as another.
+        let is_repair = self.seen.again.binary_search(&(copy as u32)).is_ok();
+        let fewest = if is_repair { 1 } else { FEWEST_SAMPLES.get() };
         let is_lost = || match (answer < self.trace.ack_ns.len(), self.trace.has_sack) {
             (true, true) => is_answered_by_later(self.trace, self.seen, send, answer),
-            (true, false) => self.loses_acks,
+            (true, false) => self.behind_lost_acks >= fewest,
             // RFC 8985 section 7: a probe is sent before a timer tells of anything.
             (false, _) => event.detected_by == DetectedBy::Tlp,
         };
