@@ -27,8 +27,8 @@ UNBOUNDED = ("cwnd", "ssthresh")
 # Seconds of the year 2200: above, and far above, 64 bits of nanoseconds end.
 LARGEST = {"time": 7.3e9}
 LARGEST_WHOLE = float(1 << 62)
-# Linux's tcp_ca_state: 0 has nothing to repair, 2 and 3 lower the window step by step (PRR), 4 is the loss state after a
-# timeout.
+# Linux's tcp_ca_state: at 0 nothing is to be repaired, 2 and 3 lower the window step by step (PRR), 4 is the loss state
+# after a timeout.
 OPEN, CWR, RECOVERY, LOSS = 0, 2, 3, 4
 SEQUENCE_SPACE = 1 << 32
 
@@ -167,8 +167,8 @@ def _slow_starts(table: pd.DataFrame, states: pd.DataFrame) -> tuple[int, ...] |
 
 
 def _is_over(table: pd.DataFrame, windows: pd.DataFrame) -> bool:
-    """Whether the last recovery ends behind the last row of a window: where that stands before its ACK, no row shows that
-    the ACK moved `snd_una`.
+    """Whether the last recovery ends behind the last row of a window: where that stands before its ACK, no row shows
+    that the ACK moved `snd_una`.
     """
     ends = table.index[(table["ev"] == "C") & (table["ca_state"] == OPEN)]
     return len(ends) > 0 and len(windows) > 0 and bool(ends[-1] > windows.index.max())
