@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::answer_lost::{behind_lost_acks, is_answered_by_later};
+use super::answer_lost::AnswersLost;
 use super::echoed::outdated;
 use super::needless::{Copies, Empty, lost_needlessly};
 use super::outrun::outrun;
@@ -16,8 +16,7 @@ use super::scoreboard::Scoreboard;
 use super::sent_again::{Covered, Twice, answered_before, packets_of};
 use super::sequence::Sequence;
 use super::trace::{ARRIVED, LOST_ON_WAY, LossEvent, Trace};
-use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES};
-use crate::recovery::DetectedBy;
+use crate::infer::given::{AT_LEAST, DELAYED_ACK_SEGMENTS};
 
 /// One lost segment, or one sent again needlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +80,7 @@ pub fn lost(
         trace,
         seen,
         twice,
-        behind_lost_acks: behind_lost_acks(trace, seen, &again),
+        answers_lost: AnswersLost::new(trace, seen, &again),
         again,
         untold: Covered::new(board.untold(trace)),
         outdated: outdated(trace, seen),
@@ -186,7 +185,7 @@ struct Judge<'a> {
     trace: &'a Trace<'a>,
     seen: &'a Sequence,
     twice: Twice,
-    behind_lost_acks: usize,
+    answers_lost: AnswersLost,
     again: Covered,
     untold: Covered,
     outdated: Vec<usize>,
@@ -332,7 +331,9 @@ impl Judge<'_> {
         } else if is_hasty
             || may_be_repaired
             || self.is_unasked(heard, (send, copy))
-            || self.is_answer_lost(event, answer, (send, copy))
+            || self
+                .answers_lost
+                .may_be((trace, seen), event, answer, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
         {
@@ -362,27 +363,6 @@ impl Judge<'_> {
         !trace.hides_blocks
             && jumped.is_some_and(|bytes| bytes <= DELAYED_ACK_SEGMENTS.get() * trace.smss)
             && !self.twice.reports(send, packet.start, packet.end)
-    }
-
-    /// Whether the answer to the copy before may be what got lost: a timer tells of neither, and nothing that left behind
-    /// that copy of the hole. With SACK a D-SACK that tells of it (RFC 2883) would have been lost too.
-    fn is_answer_lost(
-        &self,
-        event: &LossEvent,
-        answer: usize,
-        (send, copy): (usize, usize),
-    ) -> bool {
-        let is_timer = event.restarts || event.detected_by == DetectedBy::Tlp;
-        // A repair that left alone met no queue that it could overflow: there one lost ACK is as likely as another.
-        let is_repair = self.seen.again.binary_search(&(copy as u32)).is_ok();
-        let fewest = if is_repair { 1 } else { FEWEST_SAMPLES.get() };
-        let is_lost = || match (answer < self.trace.ack_ns.len(), self.trace.has_sack) {
-            (true, true) => is_answered_by_later(self.trace, self.seen, send, answer),
-            (true, false) => self.behind_lost_acks >= fewest,
-            // RFC 8985 section 7: a probe is sent before a timer tells of anything.
-            (false, _) => event.detected_by == DetectedBy::Tlp,
-        };
-        is_timer && copy + 1 == send && self.trace.fate.is_empty() && is_lost()
     }
 
     /// Whether the copy before was sent so short a time ago that no answer can have told of its loss, and its own came.
