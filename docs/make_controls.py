@@ -19,7 +19,7 @@ from pathlib import Path
 from tcptrace_lab.controls import SLOW_STARTS, WINDOWS, Window
 from tcptrace_lab.scenario import RECOVERIES
 from tcptrace_lab.simulate import simulate
-from tests import test_beside_ns2 as beside
+from tests.simulate import test_beside_ns2 as beside
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "controls.md"

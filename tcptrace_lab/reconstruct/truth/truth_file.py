@@ -27,8 +27,9 @@ UNBOUNDED = ("cwnd", "ssthresh")
 # Seconds of the year 2200: above, and far above, 64 bits of nanoseconds end.
 LARGEST = {"time": 7.3e9}
 LARGEST_WHOLE = float(1 << 62)
-# Linux's tcp_ca_state: 2 and 3 lower the window step by step (PRR), 4 is the loss state after a timeout.
-CWR, RECOVERY, LOSS = 2, 3, 4
+# Linux's tcp_ca_state: at 0 nothing is to be repaired, 2 and 3 lower the window step by step (PRR), 4 is the loss state
+# after a timeout.
+OPEN, CWR, RECOVERY, LOSS = 0, 2, 3, 4
 SEQUENCE_SPACE = 1 << 32
 
 
@@ -145,21 +146,32 @@ def _slow_starts(table: pd.DataFrame, states: pd.DataFrame) -> tuple[int, ...] |
     is_ours = "detected_by" in table
     if is_ours:
         losses = losses[~losses["detected_by"].isin(NO_LOSS)]
-    rows = pd.concat([losses, states[states["snd_una"].notna() & states["snd_nxt"].notna()]]).sort_index()
+    # A row of an ACK holds what stood before it: what followed it says what the ACK moved.
+    after = table[(table["ev"] == "S") & table["cwnd"].notna()].drop(states.index, errors="ignore")
+    windows = pd.concat([states, after])
+    rows = pd.concat([losses, windows[windows["snd_una"].notna() & windows["snd_nxt"].notna()]]).sort_index()
     cwnd = rows["cwnd"].to_numpy(dtype=np.float64, na_value=np.inf)
-    # Tahoe as a module of the kernel restarts in its recovery.
-    restarted = (rows["ca_state"] == LOSS).to_numpy(dtype=bool) | ((cwnd <= 1) & (not is_ours))
+    # A Tahoe restarts in its recovery. Who counts what is lost is the kernel: in a recovery its cwnd follows what is in
+    # flight (RFC 6937), down to one segment too, and is ssthresh at the end.
+    follows_pipe = "lost_out" in table and bool(table["lost_out"].notna().any())
+    is_tahoe = (cwnd <= 1) & (not is_ours) & (not follows_pipe)
+    restarted = (rows["ca_state"] == LOSS).to_numpy(dtype=bool) | is_tahoe
     # A loss of the kernel's log has none: it was the last one's.
     una, nxt = (rows[name].ffill().fillna(0).to_numpy(dtype=np.int64) for name in ("snd_una", "snd_nxt"))
-    return tuple(
-        _core.slow_starts_per_cycle(
-            (rows["ev"] == "C").to_numpy(dtype=bool),
-            una,
-            nxt,
-            cwnd < rows["ssthresh"].to_numpy(dtype=np.float64, na_value=np.inf),
-            restarted,
-        )
-    )
+    is_loss = (rows["ev"] == "C").to_numpy(dtype=bool)
+    is_slow_start = cwnd < rows["ssthresh"].to_numpy(dtype=np.float64, na_value=np.inf)
+    if _is_over(table, windows):
+        una, nxt = (np.append(column, nxt[-1]) for column in (una, nxt))
+        is_loss, is_slow_start, restarted = (np.append(column, False) for column in (is_loss, is_slow_start, restarted))
+    return tuple(_core.slow_starts_per_cycle(is_loss, una, nxt, is_slow_start, restarted))
+
+
+def _is_over(table: pd.DataFrame, windows: pd.DataFrame) -> bool:
+    """Whether the last recovery ends behind the last row of a window: where that stands before its ACK, no row shows
+    that the ACK moved `snd_una`.
+    """
+    ends = table.index[(table["ev"] == "C") & (table["ca_state"] == OPEN)]
+    return len(ends) > 0 and len(windows) > 0 and bool(ends[-1] > windows.index.max())
 
 
 def _drops(path: str | Path, port: int) -> tuple[Ints | None, Ints]:

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use super::answer_lost::AnswersLost;
 use super::needless::{Copies, Empty, lost_needlessly};
 use super::outrun::outrun;
 use super::sent_again::{Covered, Twice, answered_before, packets_of};
@@ -79,6 +80,7 @@ pub fn lost(
         trace,
         seen,
         twice,
+        answers_lost: AnswersLost::new(trace, seen, &again),
         again,
         untold: Covered::new(board.untold(trace)),
         outdated: outdated(trace, seen),
@@ -183,6 +185,7 @@ struct Judge<'a> {
     trace: &'a Trace<'a>,
     seen: &'a Sequence,
     twice: Twice,
+    answers_lost: AnswersLost,
     again: Covered,
     untold: Covered,
     outdated: Vec<usize>,
@@ -328,6 +331,9 @@ impl Judge<'_> {
         } else if is_hasty
             || may_be_repaired
             || self.is_unasked(heard, (send, copy))
+            || self
+                .answers_lost
+                .may_be((trace, seen), event, answer, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
         {

@@ -1,5 +1,6 @@
 //! Which segments were lost, and why each was sent again.
 
+pub mod answer_lost;
 pub mod cause;
 pub mod lost;
 pub mod needless;
