@@ -60,19 +60,21 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
 
 
 def stalls_elsewhere(
-    turns_ns: Ints, passed_ns: Ints, ack_ns: Ints, handshake_ns: float, resolution_ns: int
+    turns_ns: Ints, passed_ns: Ints, is_full: Bools, ack_ns: Ints, *, handshake_ns: float, resolution_ns: int
 ) -> tuple[tuple[int, ...], int]:
     """The same away from the sender: it is the ACK that was read late, and the segment that it released comes soon.
 
     `turns_ns`: from the ACK that each segment names to the segment, which passed at `passed_ns` (-1: none is named);
-    `handshake_ns`: the same way, there and back, in the handshake (NaN: not captured).
+    `is_full`: it is a full one, which takes longer on the line than a handshake's packets; `handshake_ns`: the same
+    way, there and back, in the handshake (NaN: not captured).
     """
     is_told = turns_ns >= 0
     if np.count_nonzero(is_told) < FEWEST_SAMPLES:
         return (), 0
     # Most often that is all, of columns as long as the capture.
     least = int(np.min(turns_ns, where=is_told, initial=np.iinfo(np.int64).max))
-    if SHORTER_SHARE * handshake_ns <= least + resolution_ns:
+    full_ns = handshake_ns + _apart_ns(passed_ns, is_full)
+    if SHORTER_SHARE * full_ns <= least + resolution_ns:
         return (), 0
     told = np.flatnonzero(is_told)
     taken = turns_ns[told]
@@ -92,7 +94,7 @@ def stalls_elsewhere(
         answered=place[told],
     )
     held = ack_ns[:0], ack_ns[:0]
-    return _read_late(turns, handshake_ns, handshake_ns, resolution_ns, held, is_first=bool(np.isnan(handshake_ns)))
+    return _read_late(turns, handshake_ns, full_ns, resolution_ns, held, is_first=bool(np.isnan(handshake_ns)))
 
 
 def _read_late(
@@ -186,6 +188,12 @@ def _longer_ns(timeline: Timeline) -> int:
     # One that jumps tells of what had come before.
     each = apart[segments <= DELAYED_ACK_SEGMENTS] / np.maximum(segments[segments <= DELAYED_ACK_SEGMENTS], 1.0)
     return int(np.percentile(each, 100 * MINORITY)) if len(each) > FEWEST_SAMPLES else 0
+
+
+def _apart_ns(passed_ns: Ints, is_full: Bools) -> int:
+    """How long a full segment takes on the line before the tap, in ns: as most of the closest come."""
+    apart = np.diff(passed_ns)[is_full[1:] & is_full[:-1]]
+    return _core.percentile(apart, 100 * MINORITY) if len(apart) > FEWEST_SAMPLES else 0
 
 
 def _is_told(samples: Ints, handshake_ns: float) -> bool:
