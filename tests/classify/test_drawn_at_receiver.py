@@ -57,6 +57,7 @@ CASES = (
     (9074009, "tap stalls", "base_rtt_s", "on a slow line a full segment's turn is longer than the handshake's"),
     (9076000, "tap stalls", "initial_window", "an ACK that was read late tilts the sender's clock"),
     (9076011, "tap stalls + IP identification 0", "base_rtt_s", "the same, where windows are of a few segments"),
+    (9076036, "tap stalls", "bottleneck_bps", "read late twice in a row: the second silence alone is too short for it"),
 )
 
 

@@ -247,11 +247,23 @@ def held_back(timeline: Timeline) -> tuple[Ints, Ints]:
         segments=DELAYED_ACK_SEGMENTS,
     )
     # Fewer may follow as soon by chance, but not in a tenth of their time and behind all of it.
-    is_sure = (before >= due) & (ends - begins <= MINORITY * (due - first))
-    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & ((more >= FEWEST_ALIKE) | is_sure)
+    is_soon = ends - begins <= MINORITY * (due - first)
     # Of a tap that was late once, also behind silences that began before it was.
     known = np.searchsorted(timeline.set_ns, (begins, ends + 1))
-    is_held &= ((before <= due / MAJORITY) | (known[1] > known[0])).any(where=is_held)
+    is_known = known[1] > known[0]
+
+    def are_held(before: Ints) -> Bools:
+        is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due)
+        is_held &= (more >= FEWEST_ALIKE) | ((before >= due) & is_soon)
+        found: Bools = is_held & ((before <= due / MAJORITY) | is_known).any(where=is_held)
+        return found
+
+    is_held = are_held(before)
+    # What is read after them, behind another silence, may have come before them: nothing of it was read in either.
+    silent = begins - before
+    at = np.searchsorted(ends[is_held], silent)
+    is_next = np.append(ends[is_held], -1)[at] == silent
+    is_held |= is_next & are_held(np.where(is_next, begins - np.append(silent[is_held], 0)[at], before))
     return begins[is_held], ends[is_held]
 
 
