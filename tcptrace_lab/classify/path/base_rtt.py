@@ -58,7 +58,8 @@ def least_rtt(
             # Each came behind a silence: what had waited to be read was stamped with what answers it.
             high = None
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
-    if clock.stalled_ns and len(samples) < FEWEST_SAMPLES and not _is_handshakes(least, handshake_rtt_s, pps):
+    is_near = handshake_rtt_s is not None and SHORTER_SHARE * handshake_rtt_s <= least
+    if clock.stalled_ns and len(samples) < FEWEST_SAMPLES and not is_near:
         high = least + clock.stalled_ns / 1e9
         return unknown("the tap read late, and too few round trips are left to tell by", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
@@ -74,7 +75,7 @@ def least_rtt(
         above = max(above, int((samples + unread).min() - samples.min()))
     if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
         # Of one turn alone the segments may have been read late.
-        alike = least_alike_ns(seen, handshake_rtt_s, pps) if clock.stalled_ns else _least_alike(_of_turns(seen))
+        alike = least_alike_ns(seen, handshake_rtt_s) if clock.stalled_ns else _least_alike(_of_turns(seen))
         above = max(above, alike - int(samples.min()))
     above /= 1e9
     if _was_empty(seen, others, pps):
@@ -100,25 +101,17 @@ def _read_late_ns(seen: Reconstruction, clock: Clock) -> int:
     return int((samples + waited).min() - samples.min())
 
 
-def least_alike_ns(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate) -> int:
+def least_alike_ns(seen: Reconstruction, handshake_rtt_s: float | None) -> int:
     """The least round trip that others come near, in other turns, or the handshake does: of one turn alone the segments
     may have been stamped late."""
     least = int(seen.timeline.rtt[1].min())
-    if _is_handshakes(least / 1e9, handshake_rtt_s, pps):
+    is_near = handshake_rtt_s is not None and SHORTER_SHARE * handshake_rtt_s * 1e9 <= least
+    if is_near:
         return least
     each = _of_turns(seen)
     if len(each) < FEWEST_ALIKE:
         return least
     return _least_alike(each) or int(each[FEWEST_ALIKE - 1])
-
-
-def _is_handshakes(least: float, handshake_rtt_s: float | None, pps: Estimate) -> bool:
-    """Whether the least round trip, in s, is the handshake's and what a full segment takes on the line besides: what is
-    shorter was read late, and where all are longer the handshake was, or there was a queue."""
-    if handshake_rtt_s is None:
-        return False
-    full = handshake_rtt_s + (1.0 / pps.value if pps.value else 0.0)
-    return SHORTER_SHARE * max(full, least) <= min(full, least)
 
 
 def _of_turns(seen: Reconstruction) -> Ints:

@@ -47,7 +47,7 @@ def buffer_by_losses(seen: Reconstruction, captured: Captured, pipe: Pipe, met: 
     buffer = with_short(buffer, seen)
     if len(samples) and pps.value is not None and buffer.low is not None:
         # A queue is told by how much longer a round trip is than the least.
-        more = (least_alike_ns(seen, captured.handshake_rtt_s, pps) - int(samples.min())) / 1e9 * pps.value
+        more = (least_alike_ns(seen, captured.handshake_rtt_s) - int(samples.min())) / 1e9 * pps.value
         words = f"{buffer.method}; less what the least round trip is shorter than any of another turn"
         low = max(float(np.floor(buffer.low - more)), 0.0)
         buffer = replace(buffer, low=low, method=words) if more > 0 else buffer

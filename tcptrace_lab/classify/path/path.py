@@ -121,8 +121,7 @@ def _without_bound(seen: Reconstruction, pps: Estimate, captured: Captured) -> E
         pps = replace(pps, high=None, method=f"{pps.method}; a queue so short may be the stamps' error")
     if clock.stalled_ns and pps.value is not None and pps.high is not None:
         # By a least round trip that was read late every other met a queue.
-        alike_ns = least_alike_ns(seen, handshake_rtt_s, pps)
-        longest_ns = _core.percentile(seen.timeline.rtt[1], 100 * FULL_SHARE) - alike_ns
+        longest_ns = _core.percentile(seen.timeline.rtt[1], 100 * FULL_SHARE) - least_alike_ns(seen, handshake_rtt_s)
         if longest_ns <= BUSY_PACKETS / pps.value * 1e9 + clock.doubt_ns:
             pps = replace(pps, high=None, method=f"{pps.method}; a queue that late stamps may make")
     return pps

@@ -73,8 +73,7 @@ def stalls_elsewhere(
         return (), 0
     # Most often that is all, of columns as long as the capture.
     least = int(np.min(turns_ns, where=is_told, initial=np.iinfo(np.int64).max))
-    full_ns = handshake_ns + _apart_ns(passed_ns, is_full)
-    if SHORTER_SHARE * full_ns <= least + resolution_ns:
+    if SHORTER_SHARE * handshake_ns <= least + resolution_ns:
         return (), 0
     told = np.flatnonzero(is_told)
     taken = turns_ns[told]
@@ -94,7 +93,14 @@ def stalls_elsewhere(
         answered=place[told],
     )
     held = ack_ns[:0], ack_ns[:0]
-    return _read_late(turns, handshake_ns, full_ns, resolution_ns, held, is_first=bool(np.isnan(handshake_ns)))
+    is_first = bool(np.isnan(handshake_ns))
+    found = _read_late(turns, handshake_ns, handshake_ns, resolution_ns, held, is_first=is_first)
+    apart_ns = _apart_ns(passed_ns, is_full) if found[0] else 0
+    if not apart_ns:
+        return found
+    # A tap that was late once was so where a turn is short of a full segment's, too.
+    more = _read_late(turns, handshake_ns, handshake_ns + apart_ns, resolution_ns, held, is_first=is_first)
+    return tuple(sorted({*found[0], *more[0]})), max(found[1], more[1])
 
 
 def _read_late(
