@@ -139,6 +139,7 @@ CASES = (
     (9013112, "ports used again + tap stalls", "initial_window", "more left before any ACK came, and none is missing"),
     (9007001, "receiver", "per_cycle", "a probe of the only segment is no restart"),
     (9012125, "tap lost 5 %", "buffer_packets", "duplicates missing that told of a longer queue behind the loss"),
+    (9073036, "tap stalls", "base_rtt_s", "one round trip is left of a tap that was late: it need not be the path's"),
 )
 
 

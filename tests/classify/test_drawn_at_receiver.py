@@ -54,6 +54,10 @@ CASES = (
     (9023001, "tap lost bursts + snaplen varies", "recovery", "what comes apart is told by arrivals, not by ACKs"),
     (9022009, "clock of 10 ms + jittered clock", "recovery", "nothing asked for what had been acknowledged"),
     (8821092, "tap stalls + tap lost 0.1 %", "bottleneck_bps", "ACKs and segments between them read at once"),
+    (9074009, "tap stalls", "base_rtt_s", "on a slow line a full segment's turn is longer than the handshake's"),
+    (9076000, "tap stalls", "initial_window", "an ACK that was read late tilts the sender's clock"),
+    (9076011, "tap stalls + IP identification 0", "base_rtt_s", "the same, where windows are of a few segments"),
+    (9076036, "tap stalls", "bottleneck_bps", "read late twice in a row: the second silence alone is too short for it"),
 )
 
 

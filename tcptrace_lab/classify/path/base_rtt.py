@@ -10,7 +10,7 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.numbers import seconds
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
 from tcptrace_lab.reconstruct.tap.stalled import SHORTER_SHARE, unread_ns
@@ -58,6 +58,10 @@ def least_rtt(
             # Each came behind a silence: what had waited to be read was stamped with what answers it.
             high = None
         return unknown("no time passes between a segment and its ACK: the clock does not tell a round trip", high=high)
+    is_near = handshake_rtt_s is not None and SHORTER_SHARE * handshake_rtt_s <= least
+    if clock.stalled_ns and len(samples) < FEWEST_SAMPLES and not is_near:
+        high = least + clock.stalled_ns / 1e9
+        return unknown("the tap read late, and too few round trips are left to tell by", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
     # A segment that was stamped late has a round trip that is short by that.
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns

@@ -102,8 +102,10 @@ def _begins(timeline: Timeline, low: Places) -> Ints:
 
 
 def _clock(timeline: Timeline, stamp: Ints, left: Sends, release: Bounds) -> SenderClock | None:
-    """By the segments that an ACK released."""
+    """By the segments that an ACK released which the tap read on time: one that it read late tilts the line."""
     freed = (left.row >= 0) & (release.low >= 0)
+    if timeline.set_ns:
+        freed &= ~np.isin(timeline.ack_ns, timeline.set_ns)[np.maximum(release.low, 0)]
     return sender_clock(stamp[left.row[freed]], timeline.ack_ns[release.low[freed]])
 
 

@@ -207,7 +207,14 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     # A short segment is on its way for less time than a full one.
     is_full = seen.end - seen.offset >= timeline.smss
     taken = turns(seen.time_ns, timeline.ack_ns, echoed)
-    marks, stalled_ns = stalls_elsewhere(taken, seen.time_ns, timeline.ack_ns, known.handshake_ns, known.resolution_ns)
+    marks, stalled_ns = stalls_elsewhere(
+        taken,
+        seen.time_ns,
+        is_full,
+        timeline.ack_ns,
+        handshake_ns=known.handshake_ns,
+        resolution_ns=known.resolution_ns,
+    )
     if marks:
         timeline = marked(timeline, marks)
         late = np.array(marks, dtype=np.int64)

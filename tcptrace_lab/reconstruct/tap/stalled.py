@@ -60,12 +60,13 @@ def stalls(timeline: Timeline, handshake_ns: float, resolution_ns: int) -> tuple
 
 
 def stalls_elsewhere(
-    turns_ns: Ints, passed_ns: Ints, ack_ns: Ints, handshake_ns: float, resolution_ns: int
+    turns_ns: Ints, passed_ns: Ints, is_full: Bools, ack_ns: Ints, *, handshake_ns: float, resolution_ns: int
 ) -> tuple[tuple[int, ...], int]:
     """The same away from the sender: it is the ACK that was read late, and the segment that it released comes soon.
 
     `turns_ns`: from the ACK that each segment names to the segment, which passed at `passed_ns` (-1: none is named);
-    `handshake_ns`: the same way, there and back, in the handshake (NaN: not captured).
+    `is_full`: it is a full one, which takes longer on the line than a handshake's packets; `handshake_ns`: the same
+    way, there and back, in the handshake (NaN: not captured).
     """
     is_told = turns_ns >= 0
     if np.count_nonzero(is_told) < FEWEST_SAMPLES:
@@ -92,7 +93,14 @@ def stalls_elsewhere(
         answered=place[told],
     )
     held = ack_ns[:0], ack_ns[:0]
-    return _read_late(turns, handshake_ns, handshake_ns, resolution_ns, held, is_first=bool(np.isnan(handshake_ns)))
+    is_first = bool(np.isnan(handshake_ns))
+    found = _read_late(turns, handshake_ns, handshake_ns, resolution_ns, held, is_first=is_first)
+    apart_ns = _apart_ns(passed_ns, is_full) if found[0] else 0
+    if not apart_ns:
+        return found
+    # A tap that was late once was so where a turn is short of a full segment's, too.
+    more = _read_late(turns, handshake_ns, handshake_ns + apart_ns, resolution_ns, held, is_first=is_first)
+    return tuple(sorted({*found[0], *more[0]})), max(found[1], more[1])
 
 
 def _read_late(
@@ -188,6 +196,12 @@ def _longer_ns(timeline: Timeline) -> int:
     return int(np.percentile(each, 100 * MINORITY)) if len(each) > FEWEST_SAMPLES else 0
 
 
+def _apart_ns(passed_ns: Ints, is_full: Bools) -> int:
+    """How long a full segment takes on the line before the tap, in ns: as most of the closest come."""
+    apart = np.diff(passed_ns)[is_full[1:] & is_full[:-1]]
+    return _core.percentile(apart, 100 * MINORITY) if len(apart) > FEWEST_SAMPLES else 0
+
+
 def _is_told(samples: Ints, handshake_ns: float) -> bool:
     """A handshake that most round trips agree with tells what no path answers within."""
     return bool(np.count_nonzero(samples >= SHORTER_SHARE * handshake_ns) >= MAJORITY * len(samples))
@@ -239,11 +253,23 @@ def held_back(timeline: Timeline) -> tuple[Ints, Ints]:
         segments=DELAYED_ACK_SEGMENTS,
     )
     # Fewer may follow as soon by chance, but not in a tenth of their time and behind all of it.
-    is_sure = (before >= due) & (ends - begins <= MINORITY * (due - first))
-    is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due) & ((more >= FEWEST_ALIKE) | is_sure)
+    is_soon = ends - begins <= MINORITY * (due - first)
     # Of a tap that was late once, also behind silences that began before it was.
     known = np.searchsorted(timeline.set_ns, (begins, ends + 1))
-    is_held &= ((before <= due / MAJORITY) | (known[1] > known[0])).any(where=is_held)
+    is_known = known[1] > known[0]
+
+    def are_held(before: Ints) -> Bools:
+        is_held = (before > _core.HOST_NS) & (before >= MAJORITY * due)
+        is_held &= (more >= FEWEST_ALIKE) | ((before >= due) & is_soon)
+        found: Bools = is_held & ((before <= due / MAJORITY) | is_known).any(where=is_held)
+        return found
+
+    is_held = are_held(before)
+    # What is read after them, behind another silence, may have come before them: nothing of it was read in either.
+    silent = begins - before
+    at = np.searchsorted(ends[is_held], silent)
+    is_next = np.append(ends[is_held], -1)[at] == silent
+    is_held |= is_next & are_held(np.where(is_next, begins - np.append(silent[is_held], 0)[at], before))
     return begins[is_held], ends[is_held]
 
 
