@@ -17,6 +17,7 @@ from tests.degrade import degrade, read_packets, write_packets
 TOLD = (
     (5552, 71, True, "illinois", "its round trip lies between those that are asked for first"),
     (5552, 94, True, "veno", "of a hundred segments a step of it is five that are queued"),
+    (5553, 0, True, "veno", "steps that do the same hide where between them another begins"),
     (5552, 5, True, "compound", "H-TCP has forgotten after three losses, and is off behind them"),
     (5552, 62, True, "hybla", "so it is by less than is open"),
     (5552, 90, True, "illinois", "Westwood's bandwidth has faded, and it is off in each cycle behind"),

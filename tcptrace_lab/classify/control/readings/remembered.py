@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tcptrace_lab.classify.control.answer.followed import SIGNED_SHARE, is_followed
 from tcptrace_lab.classify.control.candidates.candidates import Candidate
 from tcptrace_lab.classify.control.candidates.gamma import nearest_of
@@ -87,23 +89,22 @@ def _finer(
     seen: Reconstruction, asked: Candidate, known: Sequence[Replay], written: Tapes, heard: dict[int, list[Mark]]
 ) -> list[Replay]:
     """The same sender if the round trip that it remembers lies between those asked for: by halves of their step, as
-    long as its nearest is off, to the unit that its law counts in.
+    long as its nearest is off, to the unit that its law counts in; beside all that come as near as that.
 
     What it takes to be queued is its window's part of the difference: of a hundred segments five to a step.
     """
-    own, found = [each for each in known if each.candidate == asked], list[Replay]()
-    first_ns, step_ns = int(seen.timeline.rtt[1][0]), math.inf
+    own, first_ns, step_ns = [each for each in known if each.candidate == asked], int(seen.timeline.rtt[1][0]), math.inf
+    count = len(own)
     while own and step_ns >= MICROSECOND_NS and ((best := nearest_of(own)).sizes > SIGNED_SHARE).any():
-        past = heard.get(id(best.tape), [])
-        begin = past[0].rtt_ns if past else seen.base_rtt_ns
-        step_ns = min(step_ns, (1.0 - STEP_SHARE) * begin) / 2
-        beside = {max(begin - round(step_ns), 1), min(begin + round(step_ns), seen.base_rtt_ns)} - {begin}
-        pasts = [rising(seen, each, max(first_ns, each + 1)) for each in sorted(beside)]
+        alike = [heard.get(id(each.tape), []) for each in own if np.array_equal(each.sizes, best.sizes)]
+        begins = [past[0].rtt_ns if past else seen.base_rtt_ns for past in alike]
+        step_ns = min(step_ns, (1.0 - STEP_SHARE) * max(begins)) / 2
+        beside = {max(min(begins) - round(step_ns), 1), min(max(begins) + round(step_ns), seen.base_rtt_ns)}
+        pasts = [rising(seen, each, max(first_ns, each + 1)) for each in sorted(beside.difference(begins))]
         tapes = [(tape, past) for past in pasts for tape in written.behind(past) if tape.opens == best.tape.opens]
         heard.update((id(tape), past) for tape, past in tapes)
-        told = replays([asked], [tape for tape, _ in tapes], best.initial_window, [*known, *found])
-        own, found = [best, *told], [*found, *told]
-    return found
+        own += replays([asked], [tape for tape, _ in tapes], best.initial_window, [*known, *own[count:]])
+    return own[count:]
 
 
 def _counted(seen: Reconstruction, best: Replay, past: Sequence[Mark], written: Tapes) -> list[Replay]:
