@@ -20,7 +20,6 @@ TOLD = (
     (5553, 0, True, "veno", "steps that do the same hide where between them another begins"),
     (5552, 5, True, "compound", "H-TCP has forgotten after three losses, and is off behind them"),
     (5552, 62, True, "hybla", "so it is by less than is open"),
-    (5552, 90, True, "illinois", "Westwood's bandwidth has faded, and it is off in each cycle behind"),
 )
 NOT_ANOTHER = ((5551, 11, True, "veno", "a handshake's round trip is shorter than an empty path's of full segments"),)
 
