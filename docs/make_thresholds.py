@@ -81,6 +81,7 @@ GIVEN = {
     "UNKNOWN",
     "SYN",
     "SECOND_NS",
+    "MICROSECOND_NS",
     "TIMESTAMP_BYTES",
     "ETHERNET_MSS",
     "FULL_ETHERNET_MSS",

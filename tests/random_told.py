@@ -16,10 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from docs.make_identification import is_alike
+from tcptrace_lab.classify.control.answer.identified import Identified
 from tcptrace_lab.classify.control.candidates.candidates import TOLD_BY_THEIR_START
 from tcptrace_lab.classify.verdict import Verdict
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
-from tests.claims import judge_claims, main_verdict
+from tests.claims import Judged, judge_claims, main_verdict
 from tests.conftest import ROOT
 from tests.degrade import KINDS, degrade, read_packets, write_packets
 from tests.degraded import share
@@ -36,14 +38,16 @@ Written by `python -m tests.random_told --write`; do not edit. Random runs (test
 the runs whose untouched capture tells a regime, or names a control, the worse capture tells the same one. The columns
 *receiver* compare with the untouched capture made at the receiver. Where only a piece of a run is left, its regime is
 asked for if the whole run has the same one all along, and its control if three losses or more are left in it (Reno and
-M-Start differ in the first slow start alone: those are not told apart then). Something else was told: {wrong}.
+M-Start differ in the first slow start alone: those are not told apart then) and not all others of its set would have
+sent the same (docs/identification.md says what that is): {alike} times they would. Something else was told: {wrong}.
 """
 
 
 def told_by(
     found: Tapped, place: str, kinds: list[str], folder: Path
 ) -> Iterator[tuple[str, str, str, Verdict | None]]:
-    """(kind, what is asked, "same", "silent" or "wrong", the verdict), where the untouched capture's tells it."""
+    """(kind, what is asked, "same", "silent", "alike" (not told, and others would have sent it too) or "wrong",
+    the verdict), where the untouched capture's tells it."""
     run = at_place(found, place)
     whole = main_verdict(run.path, without=found.others)
     if whole is None or (len(found.scenario.connections) > 1 and sender_is_other(found)):
@@ -57,12 +61,22 @@ def told_by(
         verdict = main_verdict(path, without=found.others)
         judged = judge_claims(run, whole, verdict, keeps=keeps)
         for name in sorted(known - (_not_in_piece(whole, verdict) if "piece" in keeps else set())):
-            yield (
-                kind,
-                name,
-                "silent" if name not in judged.told else "wrong" if name in judged.wrong else "same",
-                verdict,
-            )
+            yield kind, name, _outcome(name, judged, whole, verdict, is_piece="piece" in keeps), verdict
+
+
+def _outcome(name: str, judged: Judged, whole: Verdict, verdict: Verdict | None, *, is_piece: bool) -> str:
+    if name in judged.told:
+        return "wrong" if name in judged.wrong else "same"
+    if not is_piece or name != "control" or verdict is None:
+        return "silent"
+    return "alike" if _sent_the_same(whole.identified.control, verdict.identified) else "silent"
+
+
+def _sent_the_same(control: str | None, found: Identified) -> bool:
+    """Whether all others that a set leaves would have sent what the piece has, ACK by ACK: nothing in it tells."""
+    own = [each for each in found.left if each.candidate.name == control and len(each.sizes)]
+    others = [each for each in found.left if each.candidate.name != control]
+    return bool(own and others and not found.may_be_bbr) and all(is_alike(own[0], each) for each in others)
 
 
 def _not_in_piece(whole: Verdict, piece: Verdict | None) -> set[str]:
@@ -130,8 +144,11 @@ def main() -> None:
     lines = table(counts, kinds)
     print("\n".join(lines))
     if arguments.write:
-        wrong = sum(count for (*_, outcome), count in counts.items() if outcome == "wrong")
-        head = HEAD.format(first=arguments.first, last=arguments.first + arguments.count - 1, wrong=wrong)
+        wrong, alike = (
+            sum(count for (*_, outcome), count in counts.items() if outcome == word) for word in ("wrong", "alike")
+        )
+        last = arguments.first + arguments.count - 1
+        head = HEAD.format(first=arguments.first, last=last, wrong=wrong, alike=alike)
         PAGE.write_text("\n".join([head, *lines, ""]))
     print(f"{time.monotonic() - begun:.0f} s")
 

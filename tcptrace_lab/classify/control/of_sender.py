@@ -62,7 +62,9 @@ def identify_sender(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: Pat
             tick_ns=_unread_ns(who.tap.clock),
         ),
         # A base round trip that is bounded from below was met at a load that leaves no queue.
-        is_emptied=who.place == "sender" and path is not None and path.base_rtt_s.low is not None,
+        shortest_ns=_short_rtt_ns(seen, path)
+        if who.place == "sender" and path is not None and path.base_rtt_s.low is not None
+        else None,
     )
     if seen.stands.any() and sum(episode.is_loss for episode in seen.episodes) >= FEWEST_ALIKE:
         # A window that delay holds stands as well. That it comes back from each loss to where its own law has it stand,
@@ -96,10 +98,12 @@ def _handshake_rtt_ns(who: Sender) -> int | None:
 
 
 def _unseen_handshake_ns(seen: Reconstruction, path: PathEstimate | None) -> int | None:
-    """What the handshake took where the beginning is captured without it: the least round trip, but for the time in
-    which the bottleneck sends a full segment, as SYNs are short."""
-    if not seen.timeline.has_start or not seen.base_rtt_ns:
-        return None
+    """What the handshake took where the beginning is captured without it."""
+    return _short_rtt_ns(seen, path) if seen.timeline.has_start and seen.base_rtt_ns else None
+
+
+def _short_rtt_ns(seen: Reconstruction, path: PathEstimate | None) -> int:
+    """The least round trip, but for the time in which the bottleneck sends a full segment, as SYNs are short."""
     rate = None if path is None else path.bottleneck_pps.value
     segment_ns = round(1e9 / rate) if rate else 0
     taken = seen.base_rtt_ns - segment_ns

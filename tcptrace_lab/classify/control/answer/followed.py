@@ -104,14 +104,16 @@ def excused(each: Replay) -> Replay:
     if by_rounds:
         rounds = each.tape.compared.heard.round[pieces.ack]
         remembered = max(int(np.max(pieces.cycle[rounds < rounds[0] + by_rounds], initial=-1)) + 1, remembered)
-    # What fades is off by less and less.
-    off = np.unique(pieces.cycle[each.sizes > (SIGNED_SHARE if each.candidate.fades else 1.0)])
+    # What fades is off by less and less, and once it has faded by nothing; but who goes by itself (from one loss to the
+    # next) goes on from where that has led it.
+    closely = SIGNED_SHARE + PER_BLUR * each.tape.compared.blur if each.candidate.fades else 1.0
+    goes_on = bool(pieces.places_of["cycle"].any())
+    off, later = (np.unique(pieces.cycle[each.sizes > most]) for most in (closely, 1.0 if goes_on else closely))
     hanging = off[(off < remembered) & (2 * (off + 1) <= int(pieces.cycle.max()) + 1)]
     if not len(hanging):
         return each
     upto = int(hanging[-1]) + 1
-    behind = pieces.cycle[each.sizes > 1.0]
-    if len(np.unique(behind[(behind >= upto) & (behind < 2 * upto)])) > upto / 2:
+    if np.count_nonzero((later >= upto) & (later < 2 * upto)) >= upto / 2:
         return each
     return replace(each, sizes=np.where(pieces.cycle <= hanging[-1], 0.0, each.sizes))
 

@@ -44,11 +44,11 @@ def identify(
     recovery: str | None = None,
     chosen: Sequence[Candidate] = (),
     doubts: Doubts = NONE,
-    is_emptied: bool = False,
+    shortest_ns: int | None = None,
 ) -> Identified:
     """The controls that a capture at the sender does not refute.
 
-    `is_emptied`: the path's queue was empty at the least round trip that the capture has.
+    `shortest_ns`: no round trip of the path is shorter, its handshake's included (None: not known).
     """
     if not len(seen.timeline.ack_ns) or not len(seen.timeline.send_ns):
         return HIDDEN
@@ -71,7 +71,7 @@ def identify(
     if not _is_done(found):
         # Who was far ahead was not the one: nobody is refuted by that.
         found = heard_to_the_end(found)
-    found = [*found, *remembering(seen, asked, found, written, is_emptied=is_emptied)]
+    found = [*found, *remembering(seen, asked, found, written, shortest_ns=shortest_ns)]
     if not rate.is_bbr:
         # Whose rate was its own has no window to be another Compound's.
         found = [*found, *replays_of_others(found, asked, written)]

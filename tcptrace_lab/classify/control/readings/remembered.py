@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tcptrace_lab.classify.control.answer.followed import SIGNED_SHARE, is_followed
 from tcptrace_lab.classify.control.candidates.candidates import Candidate
 from tcptrace_lab.classify.control.candidates.gamma import nearest_of
@@ -29,6 +31,8 @@ LEAST_SHARE = 0.4
 RISES_NS = 10_000_000
 # Of a path of more than ten seconds in longer ones.
 MOST_STEPS = 1_000
+# What laws that go by delay count in.
+MICROSECOND_NS = 1_000
 # A window at a loss that none in the capture reaches.
 LARGER_FACTOR = 2
 # The remembered queue is so much longer from one reading to the next, up to where the longest in the capture is none to
@@ -46,14 +50,19 @@ SIXTEENTHS = 16
 
 
 def remembering(
-    seen: Reconstruction, asked: Sequence[Candidate], known: Sequence[Replay], written: Tapes, *, is_emptied: bool
+    seen: Reconstruction,
+    asked: Sequence[Candidate],
+    known: Sequence[Replay],
+    written: Tapes,
+    *,
+    shortest_ns: int | None,
 ) -> list[Replay]:
-    """Those of a capture without its start, over every past that they would have remembered; `is_emptied`: the least
-    round trip that it has is the path's."""
+    """Those of a capture without its start, over every past that they would have remembered; `shortest_ns`: no round
+    trip of the path is shorter (None: not known)."""
     if seen.timeline.has_start or not known or not len(known[0].sizes):
         return []
     found, heard = list(known), dict[int, list[Mark]]()
-    lasting = list(_round_trips(seen, 1.0 if is_emptied else LEAST_SHARE))
+    lasting = list(_round_trips(seen, shortest_ns))
     for those, pasts in (
         ([each for each in asked if each.is_by_delay], lasting),
         *(([each], _ticks_apart(lasting, len(each.phases_ms))) for each in asked if each.looks_ahead),
@@ -62,6 +71,9 @@ def remembering(
         tapes = [(tape, past) for past in pasts for tape in written.behind(past)]
         heard.update((id(tape), past) for tape, past in tapes)
         found += replays(those, [tape for tape, _ in tapes], known[0].initial_window, found)
+    for each in asked if len(lasting) > 1 else ():
+        if each.is_by_delay:
+            found += _finer(seen, each, found, written, heard)
     for each in asked:
         own = [other for other in found if other.candidate == each and len(seen.timeline.rtt[1])]
         if each.is_by_longest_delay and own and not any(map(is_followed, own)):
@@ -71,6 +83,28 @@ def remembering(
             for past in COUNTS[each.window].pasts(seen, heard.get(id(best.tape), [])):
                 found += _counted(seen, best, past, written)
     return found[len(known) :]
+
+
+def _finer(
+    seen: Reconstruction, asked: Candidate, known: Sequence[Replay], written: Tapes, heard: dict[int, list[Mark]]
+) -> list[Replay]:
+    """The same sender if the round trip that it remembers lies between those asked for: by halves of their step, as
+    long as its nearest is off, to the unit that its law counts in; beside all that come as near as that.
+
+    What it takes to be queued is its window's part of the difference: of a hundred segments five to a step.
+    """
+    own, first_ns, step_ns = [each for each in known if each.candidate == asked], int(seen.timeline.rtt[1][0]), math.inf
+    count = len(own)
+    while own and step_ns >= MICROSECOND_NS and ((best := nearest_of(own)).sizes > SIGNED_SHARE).any():
+        alike = [heard.get(id(each.tape), []) for each in own if np.array_equal(each.sizes, best.sizes)]
+        begins = [past[0].rtt_ns if past else seen.base_rtt_ns for past in alike]
+        step_ns = min(step_ns, (1.0 - STEP_SHARE) * max(begins)) / 2
+        beside = {max(min(begins) - round(step_ns), 1), min(max(begins) + round(step_ns), seen.base_rtt_ns)}
+        pasts = [rising(seen, each, max(first_ns, each + 1)) for each in sorted(beside.difference(begins))]
+        tapes = [(tape, past) for past in pasts for tape in written.behind(past) if tape.opens == best.tape.opens]
+        heard.update((id(tape), past) for tape, past in tapes)
+        own += replays([asked], [tape for tape, _ in tapes], best.initial_window, [*known, *own[count:]])
+    return own[count:]
 
 
 def _counted(seen: Reconstruction, best: Replay, past: Sequence[Mark], written: Tapes) -> list[Replay]:
@@ -178,16 +212,19 @@ def _longer(
     return list(found.values())
 
 
-def _round_trips(seen: Reconstruction, least_share: float) -> Iterator[list[Mark]]:
+def _round_trips(seen: Reconstruction, shortest_ns: int | None) -> Iterator[list[Mark]]:
     """From the least round trip in the capture, or a shorter one, up to the first in it."""
     samples = seen.timeline.rtt[1]
     if not len(samples):
         return
     least, share = float(seen.base_rtt_ns), 1.0
-    while share >= least_share and share * least >= 1:
+    last = shortest_ns or LEAST_SHARE * least
+    while share * least > last and share * least >= 1:
         begin = int(share * least)
         yield rising(seen, begin, max(int(samples[0]), begin + 1))
         share *= STEP_SHARE
+    if last >= 1:
+        yield rising(seen, int(last), max(int(samples[0]), int(last) + 1))
 
 
 def _ticks_apart(pasts: Sequence[list[Mark]], tick_ms: int) -> list[list[Mark]]:
