@@ -7,7 +7,7 @@ and the claim "a full buffer" needs losses that agree with each other.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,8 +52,9 @@ class Met:
     def known(self) -> Met:
         """Of the losses whose queue is known."""
         is_known = ~np.isnan(self.at_loss)
-        columns = (each[is_known] for each in (self.at_loss, self.elsewhere, self.behind, self.grown))
-        return Met(*columns, self.queue, self.own)
+        columns = (self.at_loss, self.elsewhere, self.behind, self.grown)
+        at_loss, elsewhere, behind, grown = (each[is_known] for each in columns)
+        return replace(self, at_loss=at_loss, elsewhere=elsewhere, behind=behind, grown=grown)
 
 
 def buffer_of(

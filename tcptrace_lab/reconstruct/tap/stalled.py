@@ -199,7 +199,7 @@ def _longer_ns(timeline: Timeline) -> int:
 def _apart_ns(passed_ns: Ints, is_full: Bools) -> int:
     """How long a full segment takes on the line before the tap, in ns: as most of the closest come."""
     apart = np.diff(passed_ns)[is_full[1:] & is_full[:-1]]
-    return _core.percentile(apart, 100 * MINORITY) if len(apart) > FEWEST_SAMPLES else 0
+    return int(_core.percentile(apart, 100 * MINORITY)) if len(apart) > FEWEST_SAMPLES else 0
 
 
 def _is_told(samples: Ints, handshake_ns: float) -> bool:
