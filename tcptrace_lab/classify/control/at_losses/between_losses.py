@@ -46,9 +46,9 @@ from tcptrace_lab.classify.control.candidates.likelihood import (
     open_of,
 )
 from tcptrace_lab.classify.control.heard.heard_at_losses import HeardAtLosses
-from tcptrace_lab.classify.control.readings.identify import INITIAL_WINDOW
+from tcptrace_lab.classify.control.readings.identify import INITIAL_WINDOW, first_windows
 from tcptrace_lab.classify.control.shown.evidence import Misfits
-from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.initial_window import Captured, initial_window
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -129,8 +129,8 @@ def _identify(
     if families[0].unfit > max(MINORITY * len(compared.pieces), 1):
         return HIDDEN, is_within
     kinds = compared.kinds
-    left = tuple(each for each in families if not _is_refuted(each, families[0], kinds))
-    left = _begun_as_seen(left, readings[1:], asked, handshake_rtt_ns, begins_with)
+    left = _left(families, kinds)
+    left = _begun_as_seen(left, readings[1:], asked, handshake_rtt_ns)
     # Whose past was chosen to fit is not told by what it fits.
     is_told = len(left) == 1 and is_exact(left[0]) and not left[0].tape.is_remembered and _are_telling(compared)
     keeps = is_told and _may_keep(left[0], readings, kinds)
@@ -163,14 +163,15 @@ def _begun_as_seen(
     readings: Sequence[Cycles],
     asked: Sequence[Candidate],
     handshake_rtt_ns: int | None,
-    begins_with: int,
 ) -> tuple[Replay, ...]:
     """The same without who differs from another by its slow start alone (M-Start from Reno), and does not come to what
-    was outstanding at the first loss, where the other does."""
+    was outstanding at the first loss, where the other does, from any first window that it may have been."""
     if not {each.candidate.name for each in left}.issuperset(TOLD_BY_THEIR_START):
         return left
     rivals = [each for each in asked if each.name in TOLD_BY_THEIR_START]
-    begun = starting_as_seen(readings, rivals, handshake_rtt_ns, begins_with)
+    seen = readings[0].heard.seen
+    firsts = first_windows(seen, initial_window(seen, captured=Captured(is_unseen=True)))
+    begun = {name for each in firsts for name in starting_as_seen(readings, rivals, handshake_rtt_ns, each)}
     out = set(TOLD_BY_THEIR_START) - begun if begun else set()
     return tuple(each for each in left if each.candidate.name not in out)
 
@@ -214,6 +215,16 @@ def _may_keep(each: Replay, readings: Sequence[Cycles], kinds: Ints) -> bool:
     error = reading.off(reading.begins)
     kept = Misfits(error=error, expected=reading.begins)
     return not _is_refuted(replace(each, misfits=kept, sizes=np.abs(error) / open_of(tape)), each, kinds)
+
+
+def _left(families: Sequence[Replay], kinds: Ints) -> tuple[Replay, ...]:
+    """Who is not refuted; and whom from one of those the slow start alone tells (M-Start from Reno), which comes before
+    the first loss, unless it is off clearly more often between losses than that one."""
+    is_out = [_is_refuted(each, families[0], kinds) for each in families]
+    is_told = [each.candidate.name in TOLD_BY_THEIR_START for each in families]
+    rows = list(zip(families, is_out, is_told, strict=True))
+    most = min((each.unfit + FEWEST_MORE[False] for each, out, told in rows if told and not out), default=0)
+    return tuple(each for each, out, told in rows if not out or (told and each.unfit < most))
 
 
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
