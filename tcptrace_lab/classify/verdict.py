@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,19 +24,19 @@ from tcptrace_lab.classify.obstacles import (
     find_obstacles,
     least_rtt_ns,
 )
-from tcptrace_lab.classify.path.causes import first_flight_lost, losses_by_cause, losses_refused
+from tcptrace_lab.classify.path.causes import losses_by_cause, losses_refused
 from tcptrace_lab.classify.path.neighbours import Neighbours
 from tcptrace_lab.classify.path.path import PathEstimate
 from tcptrace_lab.classify.path.path_of import path_of
 from tcptrace_lab.classify.regime.compound import NOT_COMPOUND, CompoundRegime, compound_regime
 from tcptrace_lab.classify.regime.slow_starts import SlowStarts
 from tcptrace_lab.classify.regime.told import told_slow_starts
+from tcptrace_lab.classify.sender.first_flight import captured_initial_window
 from tcptrace_lab.classify.sender.growth import Growth, initial_growth
-from tcptrace_lab.classify.sender.initial_window import Captured, initial_window
 from tcptrace_lab.classify.sender.recovery import HIDDEN, SenderTcp, identify_recovery
 from tcptrace_lab.classify.theory.expectation import Expectation, expect, not_asked
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
-from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, SIDES
+from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.sender import Sender, senders
 
@@ -119,34 +119,9 @@ class Verdict:
 
     def _initial_window(self, hidden: bool) -> int | None:
         is_hidden = hidden and self.who.place != "sender" and self.who.order is None
-        if self.who.tap.refuses("initial_window") or is_hidden:
-            return None
-        receiver = SIDES[1 - self.who.direction]
-        if self.who.tap.shift.value is None and self.who.tap.syns.value not in ("both", receiver):
-            # The window offered in the receiver's SYN may have been all that was sent.
-            return None
-        tap = self.who.tap
-        if (self.who.view is not None or self.who.order is not None) and tap.is_holed:
-            # When each segment left was inferred from ACKs, and some are missing.
-            return None
-        if self.who.is_blurred or (self.who.put_back is not None and first_flight_lost(self.seen)):
-            return None
         # Of whom no law is left, or asked, BBR may have grown its window by words that filled none.
         is_bbr = not self.identified.left
-        captured = Captured(
-            is_unseen=self.who.order is not None,
-            is_behind_line=self.who.view is None and self.who.before_tap_ns != 0,
-            line_ns=0 if self.who.view is not None else self.who.before_tap_ns or 0,
-            tick_ns=tap.clock.resolution_ns if tap.is_coarse else 0,
-            misses_acks=tap.tap_lost_acks > 0,
-        )
-        ask = partial(initial_window, self.seen, self.who.handshake_rtt_s, is_bbr=is_bbr)
-        found = ask(captured)
-        if tap.is_holed:
-            early = ask(replace(captured, is_holed=True))
-            # What left late in the first round may have been released by an ACK that is missing.
-            return found if found == early else None
-        return found
+        return None if is_hidden else captured_initial_window(self.seen, self.who, is_bbr=is_bbr)
 
     def as_dict(self) -> dict[str, Any]:
         found = self._found()

@@ -15,7 +15,7 @@ from tcptrace_lab.classify.control.windows.hidden import acks_at, wide_enough, w
 from tcptrace_lab.classify.control.windows.limited import as_told, limits_of
 from tcptrace_lab.classify.obstacles import find_obstacles
 from tcptrace_lab.classify.path.path_of import path_of
-from tcptrace_lab.classify.sender.initial_window import initial_window
+from tcptrace_lab.classify.sender.first_flight import captured_initial_window
 from tcptrace_lab.classify.sender.limits import RHYTHM_SHARE
 from tcptrace_lab.classify.sender.recovery import identify_recovery
 from tcptrace_lab.reconstruct.away.unrepaired import with_open_end
@@ -91,7 +91,7 @@ class Replayed(Reconstruction):
     def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
         """The window that BBR would have had; of a first window that is not known with each that it may have been."""
         rtt_s = self.who.handshake_rtt_s
-        known = initial_window(self, rtt_s, is_bbr=True)
+        known = captured_initial_window(self, self.who, is_bbr=True)
         models = [
             window_by_model(self, table, acks, initial_window=first, handshake_rtt_s=rtt_s)
             for first in first_windows(self, known)
