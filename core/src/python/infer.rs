@@ -78,8 +78,8 @@ fn dsacks(
     Ok(trace.received_twice())
 }
 
-/// Slow starts per cycle of a truth table (infer/sender/cycles.rs): the windows and, where `is_loss`, the losses in
-/// order of time. Sequence numbers as on the wire.
+/// Slow starts per cycle of a truth table (infer/sender/slow_starts/cycles.rs): the windows and, where `is_loss`, the
+/// losses in order of time. Sequence numbers as on the wire.
 #[pyfunction]
 fn slow_starts_per_cycle(
     is_loss: PyReadonlyArray1<'_, bool>,

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::infer;
 
-/// One direction of a connection, seen from its sender (infer/sender/trace.rs), as numpy arrays that stay Python's.
+/// One direction of a connection, seen from its sender (infer/sender/rows/trace.rs), as numpy arrays that stay Python's.
 pub struct Timeline<'py> {
     send_ns: PyReadonlyArray1<'py, i64>,
     send_offset: PyReadonlyArray1<'py, i64>,
