@@ -67,7 +67,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     emulate::register(module)
 }
 
-/// The threshold of this name (`tcptrace_core::infer::sender::loss_events::events::SILENT_SHARE`) is multiplied from now on; None: none.
+/// The threshold of this name (`tcptrace_core::infer::sender::loss_events::events::SILENT_SHARE`) is multiplied from now
+/// on; None: none.
 #[cfg(feature = "vary")]
 #[pyfunction]
 #[pyo3(signature = (name=None, factor=1.0))]

@@ -1,6 +1,6 @@
 //! The sender as a trace shows it: loss events, flight, round trips, what limited it, windows, cycles (RFC 5681, 6298, 6582, 6675).
 //!
-//! One pass after another over the same trace: `observer` is all of them, in the order of the folders below.
+//! One pass after another over the same trace: `observer` is all of them.
 
 pub mod cut;
 pub mod in_flight;

@@ -1,6 +1,6 @@
 //! What was in flight, and what the window had room for.
 
 pub mod flight;
-pub mod kept;
-pub mod pipe;
+pub(super) mod kept;
+mod pipe;
 pub mod room;
