@@ -74,8 +74,8 @@ class Reconstruction(WorkedOutOnce):
     @cached_property
     def jump(self) -> int:
         """Bytes beyond which an ACK jumps: it fills a hole, or those before it are missing."""
-        newly = self.timeline.newly_acked
-        return int(max(4 * self.timeline.smss, 4 * _core.median(newly[newly > 0])))
+        moved = self.timeline.newly_acked[self.timeline.newly_acked > 0]
+        return int(4 * max(self.timeline.smss, _core.median(moved) if len(moved) else 0))
 
     @cached_property
     def held_back(self) -> tuple[Ints, Ints]:

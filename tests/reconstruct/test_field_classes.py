@@ -196,3 +196,11 @@ def test_a_partial_ack_that_releases_nothing_until_a_timer_is_no_restart() -> No
     found = ladder(sent, acks, blocks=blocks).episodes
     assert [(each.detected_by, each.restarts) for each in found] == [("sack", False), ("rto", True)]
     assert not found[0].sure
+
+
+def test_acks_that_never_move_still_have_a_jump() -> None:
+    """A host that never answers a request, sent again and again: the only ACKs say that nothing has come."""
+    sent = [(1000.0 * second, 0) for second in (0, 1, 3, 7, 15)]
+    seen = ladder(sent, [(500.0, 0), (20000.0, 0)])
+    assert not (seen.timeline.newly_acked > 0).any()
+    assert seen.jump == 4 * SMSS
