@@ -14,7 +14,7 @@ from tcptrace_lab.classify.control.answer.identified import UNKNOWN as UNKNOWN_C
 from tcptrace_lab.classify.control.answer.identified import open_names
 from tcptrace_lab.classify.obstacles import FEW_SEGMENTS, Obstacles
 from tcptrace_lab.classify.path.path import PathEstimate
-from tcptrace_lab.classify.sender.limits import stalls_ns
+from tcptrace_lab.classify.sender.limits import paused, stalls_ns
 from tcptrace_lab.classify.sender.shares import UNKNOWN
 from tcptrace_lab.classify.sender.written import is_written_or_buffered
 from tcptrace_lab.classify.theory.asked import MOST_NAMES
@@ -70,7 +70,8 @@ class Course:
     telling); `is_full`: whether the window held the bottleneck busy most of the time (None: not known);
     `grows_throughout`: in slow start to the end; `is_kept`: what was in flight stood below what the path holds;
     `is_even`: the same by what was written, a send buffer, or a pace; `is_busy`: what was delivered kept the bottleneck
-    busy most of the time, whatever window allowed it. `unplaced`: packets that were lost before the tap, at times that
+    busy most of the time, whatever window allowed it; `paused`: the share of the time in which it had nothing to send
+    for longer than a timer waits. `unplaced`: packets that were lost before the tap, at times that
     are not known. `new_bytes`: sent, each once; `smss`: of a full segment. `hidden_by`: why what limited it is not
     seen.
     """
@@ -85,6 +86,7 @@ class Course:
     is_kept: bool = False
     is_even: bool = False
     is_busy: bool = False
+    paused: float = 0.0
     unplaced: int = 0
     unanswered_s: float = 0.0
     hidden_by: str | None = None
@@ -133,6 +135,7 @@ def course(
         is_kept=is_kept,
         is_even=limits.get("application", 0.0) >= MAJORITY and is_written_or_buffered(seen),
         is_busy=_is_busy(seen, path),
+        paused=paused(seen, max(_core.LEAST_RTO_NS, seen.typical_rtt_ns)),
         unplaced=unplaced,
         unanswered_s=0.0 if tap.is_holed else _unanswered_s(seen),
         hidden_by=next(iter(obstacles.hides_window), None) if obstacles.hides_flight else tap.refuses("limits"),
@@ -236,7 +239,7 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
     if limits.get("application", 0.0) >= MAJORITY:
-        return BY_WRITES if course.is_even else BY_APPLICATION
+        return BY_WRITES if course.is_even else _by_application(limits, course.paused)
     if course.is_kept:
         return "limited by its send buffer, or by a window or a pace of a fixed size"
     if course.is_busy and (words := _bottleneck(verdict["path"])):
@@ -250,6 +253,17 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     known = sorted(((limits.get(name, 0.0), words) for name, words in CAUSES.items()), reverse=True)
     told = [f"{words} {share:.0%} of the time" for share, words in known if share >= PARTLY]
     return f"limited {', '.join(told)}" if told and limits.get(UNKNOWN, 0.0) < MAJORITY else None
+
+
+def _by_application(limits: Mapping[str, float], paused: float) -> str:
+    """Its pauses, and what held it back between them: of a page fetched and a connection left open both are asked."""
+    paused = min(paused, limits["application"])
+    if paused < PARTLY:
+        return BY_APPLICATION
+    part = f"{paused:.0%}" if round(paused, 2) < 1.0 else "nearly all"
+    words = f"{BY_APPLICATION}, which paused {part} of the time"
+    between = [words for name, words in CAUSES.items() if limits.get(name, 0.0) >= MAJORITY * (1.0 - paused) > 0.0]
+    return f"{words}, and between pauses {between[0]}" if between and between[0] != CAUSES["application"] else words
 
 
 def _hidden_by(verdict: Mapping[str, Any], course: Course) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.sender.shares import between_losses, held_by_application
 from tcptrace_lab.numbers import duration, seconds
 from tcptrace_lab.reconstruct.given import MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -153,11 +154,13 @@ def _not_clocked(seen: Reconstruction) -> list[str]:
     ]
 
 
-def empty_share(seen: Reconstruction) -> float:
-    """Share of the time from the first to the last segment in which everything sent was acknowledged."""
-    timeline = seen.timeline
-    whole, waited = int(timeline.send_ns[-1] - timeline.send_ns[0]), 0
-    for part in parts(len(timeline.ack_ns)):
+def empty_share(seen: Reconstruction, within: slice | None = None) -> float:
+    """Share of the time from the first to the last segment, or of these ACKs, in which everything sent was
+    acknowledged."""
+    timeline, waited = seen.timeline, 0
+    whole = int(timeline.send_ns[-1] - timeline.send_ns[0] if within is None else np.ptp(timeline.ack_ns[within]))
+    first, end = (0, len(timeline.ack_ns)) if within is None else (within.start, within.stop)
+    for part in (slice(first + each.start, first + each.stop) for each in parts(end - first)):
         following = _core.places(timeline.send_ns, timeline.ack_ns[part])
         known = (following > 0) & (following < len(timeline.send_ns)) & (timeline.newly_acked[part] > 0)
         at = following[known]
@@ -204,10 +207,10 @@ def _held_back(seen: Reconstruction, who: Sender) -> list[str]:
         timed_out = any(episode.detected_by == "rto" for episode in seen.episodes)
         instead = "timeouts" if timed_out else "long recoveries"
         return [f"{recovering:.0%} of the time was spent recovering from losses: {instead}, not a running window"]
-    share = seen.limits.get("application", 0.0)
+    share = held_by_application(seen)
     if share < APPLICATION_SHARE:
         return []
-    empty = empty_share(seen)
+    empty = min(share, empty_share(seen, between_losses(seen)))
     if empty >= MINORITY:
         return [
             f"the application had nothing to send {share:.0%} of the time (pauses: {empty:.0%}): not one running window"

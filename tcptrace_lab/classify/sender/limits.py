@@ -139,10 +139,10 @@ def _leave_pauses(shares: dict[str, float], seen: Reconstruction, tap: Tap, know
         move(shares, "application", most=unclocked)
     if before_ns:
         # Nor is it a pause that what had left takes to the tap.
-        move(shares, "application", most=_paused(seen, 0) - _paused(seen, before_ns))
+        move(shares, "application", most=paused(seen, 0) - paused(seen, before_ns))
     if missing > ODD_SHARE and not is_paced:
         # How much was outstanding before a pause, and so when its window was full again, is not known either.
-        move(shares, "application", most=shares["application"] - _paused(seen, _core.HOST_NS))
+        move(shares, "application", most=shares["application"] - paused(seen, _core.HOST_NS))
 
 
 def _opened(seen: Reconstruction, tap: Tap, known: Known) -> dict[str, float]:
@@ -180,8 +180,8 @@ def _leave_unscaled(shares: dict[str, float], seen: Reconstruction, tap: Tap) ->
         move(shares, "cwnd")
         if not (stays_below(seen) or catches_up(seen)):
             # Nor is a pause told from an answer at once, unless it is many ticks long.
-            paused = _paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns)
-            move(shares, "application", most=shares["application"] - paused)
+            pauses = paused(seen, _core.PROMPT_PARTS * tap.clock.resolution_ns)
+            move(shares, "application", most=shares["application"] - pauses)
 
 
 def _before_bursts(seen: Reconstruction) -> dict[str, float]:
@@ -193,7 +193,7 @@ def _before_bursts(seen: Reconstruction) -> dict[str, float]:
     return by_limit(timeline, spans_of(timeline, acks), limited_at(timeline, acks), "cwnd", "rwnd")
 
 
-def _paused(seen: Reconstruction, least_ns: int) -> float:
+def paused(seen: Reconstruction, least_ns: int) -> float:
     """Share of the time in pauses of at least so long: all was acknowledged, and nothing sent."""
     timeline = seen.timeline
     acks, sends = timeline.answered_to_the_end

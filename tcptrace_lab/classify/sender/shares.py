@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MINORITY
+from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
-from tcptrace_lab.reconstruct.windows import LIMITS, limited_at
+from tcptrace_lab.reconstruct.windows import APPLICATION, LIMITS, limited_at
 
 UNKNOWN = "unknown"
 
@@ -36,6 +38,27 @@ def by_limit(timeline: Timeline, spent_ns: Ints, limited: Ints, *names: str) -> 
 def within(timeline: Timeline, acks: Ints | Bools | slice, *names: str) -> dict[str, float]:
     """The same of the time behind these ACKs."""
     return by_limit(timeline, spans_of(timeline)[acks], limited_at(timeline)[acks], *names)
+
+
+def between_losses(seen: Reconstruction) -> slice | None:
+    """The ACKs from the first to the last of a few loss events (None: of fewer): what was said before a transfer, and a
+    connection left open behind it, are no part of the windows that losses cut."""
+    times = [episode.time_ns for episode in seen.episodes if episode.is_loss]
+    if len(times) < FEWEST_ALIKE:
+        return None
+    first, end = np.searchsorted(seen.timeline.ack_ns, [times[0], times[-1]])
+    return slice(int(first), int(end))
+
+
+def held_by_application(seen: Reconstruction) -> float:
+    """Share of the time in which the application held it back: of all, or between its losses if that is less."""
+    whole, part = seen.limits.get("application", 0.0), between_losses(seen)
+    if whole < MINORITY or part is None:
+        return whole
+    spent = spans_of(seen.timeline)[part]
+    if not spent.any():
+        return whole
+    return min(whole, float(spent[limited_at(seen.timeline)[part] == APPLICATION].sum() / spent.sum()))
 
 
 def move(shares: dict[str, float], name: str, to: str = UNKNOWN, *, most: float = 1.0) -> None:

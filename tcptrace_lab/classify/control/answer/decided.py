@@ -45,6 +45,7 @@ from tcptrace_lab.classify.control.candidates.likelihood import (
     noise_of,
     table_of,
 )
+from tcptrace_lab.classify.sender.shares import held_by_application
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -87,7 +88,7 @@ def decide(seen: Reconstruction, replays: Sequence[Replay], rate: ByRate, doubts
         return all_left(families, "no window of its own is seen at work: nothing tells the controls apart")
     share = 1.0 / len(families)
     # Held back by its application most of the time a sender shows pieces of a law: Compound's were H-TCP's.
-    if seen.limits.get("application", 0.0) >= MAJORITY:
+    if held_by_application(seen) >= MAJORITY:
         reason = "the application held it back most of the time: its window is seen in parts only"
         return all_left(families, reason, confidence=share)
     best = families[0]
