@@ -239,7 +239,7 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     if limits.get("rwnd", 0.0) >= MAJORITY:
         return "limited by the receiver's window"
     if limits.get("application", 0.0) >= MAJORITY:
-        return BY_WRITES if course.is_even else _by_application(limits, course.paused)
+        return BY_WRITES if course.is_even else _by_application(verdict, course)
     if course.is_kept:
         return "limited by its send buffer, or by a window or a pace of a fixed size"
     if course.is_busy and (words := _bottleneck(verdict["path"])):
@@ -255,15 +255,18 @@ def _limit(verdict: Mapping[str, Any], course: Course) -> str | None:
     return f"limited {', '.join(told)}" if told and limits.get(UNKNOWN, 0.0) < MAJORITY else None
 
 
-def _by_application(limits: Mapping[str, float], paused: float) -> str:
+def _by_application(verdict: Mapping[str, Any], course: Course) -> str:
     """Its pauses, and what held it back between them: of a page fetched and a connection left open both are asked."""
-    paused = min(paused, limits["application"])
+    limits = verdict["limits"]
+    paused = min(course.paused, limits["application"])
     if paused < PARTLY:
         return BY_APPLICATION
     part = f"{paused:.0%}" if round(paused, 2) < 1.0 else "nearly all"
     words = f"{BY_APPLICATION}, which paused {part} of the time"
-    between = [words for name, words in CAUSES.items() if limits.get(name, 0.0) >= MAJORITY * (1.0 - paused) > 0.0]
-    return f"{words}, and between pauses {between[0]}" if between and between[0] != CAUSES["application"] else words
+    between = {name: share / (1.0 - paused) for name, share in limits.items() if paused < 1.0}
+    if between.get("cwnd", 0.0) + between.get("recovery", 0.0) >= MAJORITY:
+        return f"{words}, and between pauses {_network(verdict, course).removeprefix('limited ')}"
+    return f"{words}, and between pauses {CAUSES['rwnd']}" if between.get("rwnd", 0.0) >= MAJORITY else words
 
 
 def _hidden_by(verdict: Mapping[str, Any], course: Course) -> str:

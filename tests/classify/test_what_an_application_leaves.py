@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tcptrace_lab.simulate import simulate
 from tests.claims import judge_claims, main_verdict
 from tests.random_degraded import against_truth
 from tests.random_runs import tapped
@@ -42,3 +45,20 @@ def test_the_judge_knows_words_that_wait_for_each_other(tmp_path: Path) -> None:
     verdict = main_verdict(found.run.path)
     assert verdict is not None
     assert not judge_claims(found.run, verdict, verdict, keeps="whole").wrong
+
+
+def test_words_before_a_transfer_and_silence_behind_it_are_no_part_of_its_windows() -> None:
+    """A speed test: words for two seconds, a download with losses, and a word after a long silence."""
+    words = tuple((0.1 * count, 20) for count in range(20))
+    sender = ConnectionSpec(
+        control=ControlSpec(window="cubic", recovery="sack", initial_window=10, timestamps=True),
+        application=ApplicationSpec(kind="schedule", writes=(*words, (2.0, 14_000_000), (60.0, 20))),
+    )
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, buffer=20, delay_s=0.02),), return_delay_s=0.02)
+    run = simulate(Scenario(path=path, connections=(sender,), duration_s=61.0, profile="rfc"))
+    (verdict,) = classify(run.capture(tap="sender"))
+    told = verdict.as_dict()
+    assert told["sender_tcp"]["congestion_control"] == "cubic"
+    assert told["slow_starts"]["regime"] == "none"
+    assert verdict.diagnosis.startswith("CUBIC, limited by its application, which paused 7")
+    assert "and between pauses by a 8 Mbit/s bottleneck with 20 packets of buffer: overflows it" in verdict.diagnosis
