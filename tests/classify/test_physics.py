@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tcptrace_lab import read
 from tests.conftest import ROOT
-from tests.degrade import KINDS, degrade, read_packets, write_packets
+from tests.degrade import KINDS, SECOND, degrade, read_packets, write_packets
 from tests.mutate import MUTATIONS, damaged, mutate
 from tests.physics import FILES, check, verdicts
 from tests.random_runs import random_runs
@@ -72,3 +74,16 @@ def test_no_verdict_on_a_run_that_nobody_chose_breaks_one(tmp_path: Path) -> Non
     for run in random_runs(3, tmp_path, first=77):
         for path in run.places.values():
             check_all(path)
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("name", ["cubic_v6_two_nodes.receiver", "short_reno"])
+def test_nothing_of_a_handshake_takes_less_than_no_time(name: str, number: int, tmp_path: Path) -> None:
+    """One of its packets was stamped an hour late, as by a clock that is set meanwhile."""
+    link, packets = read_packets(OWN / f"{name}.pcap.gz")
+    packets[number] = replace(packets[number], time_ns=packets[number].time_ns + 3600 * SECOND)
+    write_packets(tmp_path / "x.pcap", link, packets)
+    check_all(tmp_path / "x.pcap")
+    table = read(tmp_path / "x.pcap").connections
+    assert not (table.filter(like="rtt_min_ns") < 0).any(axis=None)
+    assert not (table.filter(like="handshake_rtt_ns") < 0).any(axis=None)

@@ -208,7 +208,7 @@ impl Flow {
                 && front.is(SentSegment::HAS_TS)
                 && front.ts_val == packet.ts_ecr
             {
-                ts_rtt = Some(packet.time - front.time);
+                ts_rtt = passed(front.time, packet.time);
             }
             if front.end() > offset {
                 self.outstanding.mark_partly_acked();
@@ -221,7 +221,7 @@ impl Flow {
                 && !front.is(SentSegment::PARTLY_ACKED)
                 && self.acked_sent_at <= front.time
             {
-                rtt = Some(packet.time - front.time);
+                rtt = passed(front.time, packet.time);
             }
             self.acked_sent_at = self.acked_sent_at.max(front.time);
             self.outstanding.pop();
@@ -241,4 +241,9 @@ impl Flow {
             echoes_older,
         }
     }
+}
+
+/// How long it took; none where the clock was set back meanwhile.
+fn passed(since: i64, until: i64) -> Option<i64> {
+    Some(until.saturating_sub(since)).filter(|&taken| taken >= 0)
 }

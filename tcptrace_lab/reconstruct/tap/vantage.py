@@ -254,8 +254,9 @@ def _echoes(timeline: Timeline, rows: Any, long_ns: int) -> Echoes | None:
 
 
 def _least(*values: int | None) -> int | None:
+    """None takes less than no time, whatever the stamps say."""
     known = [value for value in values if value is not None]
-    return min(known) if known else None
+    return max(min(known), 0) if known else None
 
 
 def _number(value: float) -> int | None:
