@@ -44,8 +44,9 @@ class Reconstruction(WorkedOutOnce):
 
     @property
     def is_rwnd_limited(self) -> bool:
-        """Whether the receiver's window was the limit most of the time."""
-        return self.limits.get("rwnd", 0.0) >= MAJORITY
+        """Whether the receiver's window was the limit most of the time in which there was something to send."""
+        rwnd, application = (self.limits.get(name, 0.0) for name in ("rwnd", "application"))
+        return rwnd > 0 and rwnd >= MAJORITY * (1.0 - application)
 
     @cached_property
     def flight(self) -> Ints:

@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tcptrace_lab.classify.control.answer.identified import open_names
 from tcptrace_lab.classify.verdict import classify
-from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tcptrace_lab.scenario import (
+    ApplicationSpec,
+    ConnectionSpec,
+    ControlSpec,
+    NodeSpec,
+    PathSpec,
+    ReceiverSpec,
+    Scenario,
+)
 from tcptrace_lab.simulate import simulate
 from tests.claims import judge_claims, main_verdict
 from tests.random_degraded import against_truth
@@ -62,3 +71,20 @@ def test_words_before_a_transfer_and_silence_behind_it_are_no_part_of_its_window
     assert told["slow_starts"]["regime"] == "none"
     assert verdict.diagnosis.startswith("CUBIC, limited by its application, which paused 7")
     assert "and between pauses by a 8 Mbit/s bottleneck with 20 packets of buffer: overflows it" in verdict.diagnosis
+
+
+@pytest.mark.parametrize("window", ["reno", "westwood"])
+def test_a_connection_left_open_makes_no_set_of_a_held_sender_smaller(window: str) -> None:
+    """Held back by the receiver while it sent: what its losses cut is seen in parts, however long it is idle behind."""
+    path = PathSpec(nodes=(NodeSpec(rate_bps=8e6, buffer=20, delay_s=0.02, loss=0.003),), return_delay_s=0.02)
+    control = ControlSpec(window=window, recovery="sack", initial_window=10, timestamps=True)
+    left = []
+    for writes in ((0.0, 6_000_000),), ((0.0, 6_000_000), (60.0, 20)):
+        application = ApplicationSpec(kind="schedule", writes=writes)
+        sender = ConnectionSpec(control=control, application=application, receiver=ReceiverSpec(rwnd=25_000))
+        run = simulate(Scenario(path=path, connections=(sender,), duration_s=61.0, profile="rfc", seed=3))
+        (verdict,) = classify(run.capture(tap="sender"))
+        left.append(open_names(verdict.as_dict()["sender_tcp"]["candidates"]))
+    assert left[0] == left[1]
+    assert window in left[0]
+    assert len(left[0]) > 1
