@@ -92,11 +92,11 @@ impl HeldBack {
         let mut starved = starved(trace, seen, parts, flight, &told);
         let held = held(trace, flight, parts);
         let (is_clocked, is_prompt) = clocked(trace, rtt, &told);
-        let mut late = if is_prompt {
-            written_late(trace, seen, pause_ns(rtt))
-        } else {
-            Vec::new()
-        };
+        let mut late = written_late(trace, seen, pause_ns(rtt));
+        if !is_prompt {
+            // At its own times a sender leaves again and again; how much one ACK lets go bounds it all the same.
+            late.retain(|written| written.is_sure && written.is_apart);
+        }
         let has_room = left_room(trace, seen, flight, &held, &late);
         let idle = Idle {
             held: &held,
