@@ -70,6 +70,12 @@ CASES = (
     (9041045, "receiver", "initial_window", "a segment at a time, by the sender's own stamps: an application's pace"),
     (9074000, "noisy stamps", "initial_window", "a round trip of one tick tells no flight from the next"),
     (9074014, "clock steps back", "regime", "the only restart behind the first loss is not sure"),
+    (
+        9082010,
+        "noisy stamps, sorted + shuffled within 1 ms",
+        "limits",
+        "what fills a hole, and nothing asked for, came late",
+    ),
     (9082026, "stamped by polls + tap lost 300 ms", "recovery", "one restart, where repairs are not in the capture"),
 )
 
