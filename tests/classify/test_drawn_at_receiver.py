@@ -76,6 +76,8 @@ CASES = (
         "limits",
         "what fills a hole, and nothing asked for, came late",
     ),
+    (9076000, "tap stalls + begins in avoidance", "base_rtt_s", "each ACK may have been read late by a silence"),
+    (9076005, "tap stalls + only the SYN", "base_rtt_s", "so where the handshake was not captured whole"),
     (9082026, "stamped by polls + tap lost 300 ms", "recovery", "one restart, where repairs are not in the capture"),
 )
 
