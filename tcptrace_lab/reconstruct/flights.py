@@ -3,7 +3,7 @@
 A window that is not full of what the path holds is sent in a flight, and the next when its ACKs are back. Flights that
 grow from each to the next by half and more are a slow start's, wherever they pass; a flight behind a pause, asked for
 or after a write's end, is the application's. All else stays unknown: flights that run into each other, those that stay
-as they are (either window may hold them), what was sent again.
+as they are or fill what the receiver offered (either window may hold them), what was sent again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Passed:
     """The data of one direction as it passed the tap, each byte once; `asked_ns`: when the other side's did.
 
     `again_ns`: when the first was sent again (None: none was), `last_ns`: when the last of all passed; `rtt_ns`: a
-    handshake's (None: not captured).
+    handshake's (None: not captured); `resolution_ns`: closer than this two stamps do not tell how far apart they were.
     """
 
     time_ns: Ints
@@ -54,6 +54,21 @@ class Passed:
     again_ns: int | None
     last_ns: int
     rtt_ns: int | None
+    resolution_ns: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offered:
+    """The receiver's windows as they passed the tap: when, and up to which offset each let its sender go."""
+
+    time_ns: Ints
+    una: Ints
+    rwnd: Ints
+
+    def edge(self, until_ns: int) -> int | None:
+        """The right edge by the last that had passed; None: none had."""
+        last = int(np.searchsorted(self.time_ns, until_ns, side="right")) - 1
+        return None if last < 0 else int(self.una[last] + self.rwnd[last])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +87,7 @@ class _Flight:
     """`last`: its last segment is short of full; `is_joined`: it runs on where the next should begin."""
 
     offset: int
+    top: int
     begin_ns: int
     end_ns: int
     segments: float
@@ -79,8 +95,9 @@ class _Flight:
     is_joined: bool
 
 
-def shares_by_flights(passed: Passed) -> dict[str, float]:
-    """The shares of the time by cause, `unknown` among them; empty: the flights tell nothing."""
+def shares_by_flights(passed: Passed, offered: Offered | None = None) -> dict[str, float]:
+    """The shares of the time by cause, `unknown` among them; empty: the flights tell nothing. `offered`: None where the
+    receiver's windows are not known."""
     rtt_ns = passed.rtt_ns or _period(passed)
     if rtt_ns is None or rtt_ns < _core.HOST_NS or len(passed.time_ns) < 2:
         return {}
@@ -97,7 +114,8 @@ def shares_by_flights(passed: Passed) -> dict[str, float]:
             next_ns = flight.end_ns
         elif is_pause:
             next_ns = flight.end_ns
-        cwnd += next_ns - flight.begin_ns if grows[place] else 0
+        is_windows = grows[place] and not _may_fill(flight, offered, passed.smss)
+        cwnd += next_ns - flight.begin_ns if is_windows else 0
     if whole <= 0 or not cwnd + application:
         return {}
     told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": round(cwnd / whole, 4), "application": round(application / whole, 4)}
@@ -150,8 +168,9 @@ def _flights(passed: Passed, rtt_ns: int) -> list[_Flight]:
     """In turn, up to the first retransmission."""
     times = passed.time_ns
     count = len(times) if passed.again_ns is None else int(np.searchsorted(times, passed.again_ns))
-    # A place where one may begin: behind a gap.
-    gaps = np.append(0, np.flatnonzero(np.diff(times[:count]) > APART_SHARE * rtt_ns) + 1)
+    # A place where one may begin: behind a gap, which stamps of neighbouring ticks do not show.
+    apart_ns = max(APART_SHARE * rtt_ns, passed.resolution_ns)
+    gaps = np.append(0, np.flatnonzero(np.diff(times[:count]) > apart_ns) + 1)
     begins = times[gaps]
     found: list[_Flight] = []
     first = 0
@@ -162,6 +181,7 @@ def _flights(passed: Passed, rtt_ns: int) -> list[_Flight]:
         found.append(
             _Flight(
                 offset=int(passed.offset[first]),
+                top=int((passed.offset[first:upto] + passed.length[first:upto]).max()),
                 begin_ns=int(times[first]),
                 end_ns=int(times[last]),
                 segments=float(passed.length[first:upto].sum()) / passed.smss,
@@ -203,6 +223,13 @@ def _growth(before: _Flight, after: _Flight, rtt_ns: int) -> float:
         return 0.0
     growth = after.segments / before.segments
     return growth if growth <= MOST_GROWTH else 0.0
+
+
+def _may_fill(flight: _Flight, offered: Offered | None, smss: int) -> bool:
+    """Whether it may have ended for the receiver's window: what that had room for grows with what is read of it, as a
+    slow start does. By the ACKs before it: what came behind those may have opened more, or not in time."""
+    edge = None if offered is None else offered.edge(flight.begin_ns)
+    return edge is not None and flight.top + smss > edge
 
 
 def _asked(passed: Passed, since_ns: int, until_ns: int) -> bool:

@@ -74,7 +74,14 @@ def beside_of(connection: Connection, direction: int, kept: Columns) -> Beside:
 
 
 def flights_of(
-    connection: Connection, direction: int, rows: Columns | None, sent_ns: Ints, *, smss: int, rtt_ns: float
+    connection: Connection,
+    direction: int,
+    rows: Columns | None,
+    sent_ns: Ints,
+    *,
+    smss: int,
+    rtt_ns: float,
+    resolution_ns: int,
 ) -> Passed:
     """The data that was new, and what asked for it; `rows`: what was kept (None: it is read again)."""
     rows = rows or kept_of(connection.rows(direction))
@@ -96,6 +103,7 @@ def flights_of(
         again_ns=int(times[np.argmax(again)]) if again.any() else None,
         last_ns=int(times[-1]) if len(times) else 0,
         rtt_ns=int(rtt_ns) if rtt_ns > 0 else None,
+        resolution_ns=resolution_ns,
     )
 
 

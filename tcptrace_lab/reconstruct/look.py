@@ -39,7 +39,9 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     sent_ns, heard_ns, clock = _times(segments, acks, passed, rtt_ns=_number(row[f"rtt_median_ns_{side}"]))
     named = named_by(segments, acks)
     lost_acks = 0 if named is None else named.unheard
-    shift, least = shift_of(segments, acks, passed, row, other, is_whole=not lost_acks)
+    longest_ns = _usual_longest(row, side)
+    silent_ns = unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=longest_ns)
+    shift, least = shift_of(segments, acks, passed, row, other, is_whole=not (lost_acks or silent_ns))
     ahead = max(
         _syn_after_ack(row), _ahead_ns(rows, (sent_ns, heard_ns), clock, named, is_near=row["vantage"] != other)
     )
@@ -52,7 +54,6 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
     most = _mss(row, lengths, largest)
     cut = max(_cut_acks(row, other, acks), foreign)
     from_start, rtt_ns = bool(row["from_start"]), _number(row[f"rtt_min_ns_{side}"])
-    longest_ns = _usual_longest(row, side)
     first_new = 0 if from_start else first_new_of(segments, acks, rtt_ns=rtt_ns, longest_ns=longest_ns)
     before_bytes, lost_bytes = never_captured(segments, acks, first_new, from_start=from_start)
     tap = Tap(
@@ -72,7 +73,7 @@ def look(rows: Any, row: Any, direction: int) -> tuple[Tap, Ints, Ints]:
         sent_before_bytes=before_bytes,
         first_new=first_new,
         tap_lost_acks=lost_acks,
-        unanswered_ns=unanswered_ns(segments, acks, passed, (sent_ns, heard_ns), rtt_ns=longest_ns),
+        unanswered_ns=silent_ns,
         ahead_ns=ahead,
         segments=len(lengths),
         disordered=int(np.count_nonzero(is_late)),

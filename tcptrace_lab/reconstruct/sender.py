@@ -17,7 +17,7 @@ from tcptrace_lab.reconstruct.away.echoes import leaves_at_once
 from tcptrace_lab.reconstruct.away.others import numbers_alone, shares_path
 from tcptrace_lab.reconstruct.away.rhythm import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
-from tcptrace_lab.reconstruct.flights import Passed, Start, shares_by_flights, start_by_flights
+from tcptrace_lab.reconstruct.flights import Offered, Passed, Start, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.flow_rows import beside_of, flights_of, kept_of, reduced_ns_of, rows_of, with_handshakes
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY, SIDES
 from tcptrace_lab.reconstruct.look import ecn_cuts, look
@@ -171,7 +171,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         view=found.view,
         order=found.order,
         put_back=found.put_back,
-        by_flights={} if is_seen else shares_by_flights(found.flights(found.kept)),
+        by_flights={} if is_seen else shares_by_flights(found.flights(found.kept), found.offered),
     )
 
 
@@ -201,8 +201,23 @@ class _Found:
         return float(self.row["handshake_rtt_ns"])
 
     def flights(self, rows: Columns | None) -> Passed:
-        smss = self.timeline.smss
-        return flights_of(self.connection, self.direction, rows, self.sent_ns, smss=smss, rtt_ns=self.rtt_ns)
+        return flights_of(
+            self.connection,
+            self.direction,
+            rows,
+            self.sent_ns,
+            smss=self.timeline.smss,
+            rtt_ns=self.rtt_ns,
+            resolution_ns=self.tap.clock.resolution_ns,
+        )
+
+    @property
+    def offered(self) -> Offered | None:
+        """The receiver's windows; None where their scale is not known, or no ACK was captured."""
+        timeline, tap = self.timeline, self.tap
+        if tap.shift.value is None or not tap.has_acks:
+            return None
+        return Offered(time_ns=timeline.ack_ns, una=timeline.snd_una, rwnd=timeline.rwnd)
 
     def place(self) -> None:
         """Where the tap stands, by the timeline and the clock as they are."""

@@ -85,6 +85,7 @@ CASES = (
     (20261810, 69, "sender", "bounds", "behind a timer too what drains shows no window"),
     (20262009, 33, "sender", "bounds", "the last ACK that opens an unused window does so by its control's own rule"),
     (20263103, 7, "receiver", "control", "between losses nothing tells M-Start from Reno but chance"),
+    (20261901, 10, "receiver", "losses", "of a flight's end M-Start may have let go several segments more an ACK"),
 )
 
 

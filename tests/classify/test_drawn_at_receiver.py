@@ -58,6 +58,27 @@ CASES = (
     (9076000, "tap stalls", "initial_window", "an ACK that was read late tilts the sender's clock"),
     (9076011, "tap stalls + IP identification 0", "base_rtt_s", "the same, where windows are of a few segments"),
     (9076036, "tap stalls", "bottleneck_bps", "read late twice in a row: the second silence alone is too short for it"),
+    (
+        9033013,
+        "receiver",
+        "limits",
+        "behind a pause more left than any ACK lets go, however promptly others are answered",
+    ),
+    (9077008, "receiver", "limits", "flights that grew as what the receiver offered did"),
+    (9076035, "snaplen varies + noisy stamps", "limits", "stamps of neighbouring ticks show no pause between flights"),
+    (9076030, "one way meanwhile", "limits", "where answers are missing more seems in flight than a window allowed"),
+    (9041045, "receiver", "initial_window", "a segment at a time, by the sender's own stamps: an application's pace"),
+    (9074000, "noisy stamps", "initial_window", "a round trip of one tick tells no flight from the next"),
+    (9074014, "clock steps back", "regime", "the only restart behind the first loss is not sure"),
+    (
+        9082010,
+        "noisy stamps, sorted + shuffled within 1 ms",
+        "limits",
+        "what fills a hole, and nothing asked for, came late",
+    ),
+    (9076000, "tap stalls + begins in avoidance", "base_rtt_s", "each ACK may have been read late by a silence"),
+    (9076005, "tap stalls + only the SYN", "base_rtt_s", "so where the handshake was not captured whole"),
+    (9082026, "stamped by polls + tap lost 300 ms", "recovery", "one restart, where repairs are not in the capture"),
 )
 
 

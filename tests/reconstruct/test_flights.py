@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcptrace_lab.reconstruct.flights import Passed, shares_by_flights, start_by_flights
+from tcptrace_lab.reconstruct.flights import Offered, Passed, shares_by_flights, start_by_flights
 
 SMSS, MS = 1000, 1_000_000
 RTT = 50
@@ -18,6 +18,7 @@ def passed(
     asked_ms: tuple[float, ...] = (),
     again: bool = False,
     apart_ms: float = 0.1,
+    tick_ms: int = 0,
 ) -> Passed:
     """`flights`: (when in ms, segments), `apart_ms` apart; a part of a segment comes last."""
     times, lengths = [], []
@@ -34,6 +35,7 @@ def passed(
         again_ns=times[0] + 1 if again else None,
         last_ns=times[-1],
         rtt_ns=None if rtt_ms is None else rtt_ms * MS,
+        resolution_ns=max(tick_ms * MS, 1),
     )
 
 
@@ -125,3 +127,23 @@ def test_the_flights_of_a_slow_start_show_the_turn_to_the_sender(
 def test_other_flights_show_no_turn(flights: list[tuple[float, float]]) -> None:
     data = passed(flights, rtt_ms=None)
     assert start_by_flights(data, *answered(data, 0)) is None
+
+
+@pytest.mark.parametrize(("more", "is_told"), [(2, True), (0, False)])
+def test_flights_that_fill_what_was_offered_may_be_the_receivers(more: int, *, is_told: bool) -> None:
+    """A receiver that doubles its window as what it reads doubles: each flight ends where that does, or before."""
+    sizes = [10 * 2**turn for turn in range(5)]
+    data = passed([(RTT * turn, size) for turn, size in enumerate(sizes)])
+    una = np.cumsum([0, *sizes[:-1]])
+    offered = Offered(
+        time_ns=np.arange(5, dtype=np.int64) * RTT * MS - MS,
+        una=una * SMSS,
+        rwnd=(np.array(sizes) + more) * SMSS,
+    )
+    assert (shares_by_flights(data, offered).get("cwnd", 0.0) > 0) is is_told
+
+
+@pytest.mark.parametrize(("tick_ms", "is_told"), [(0, True), (RTT, False)])
+def test_stamps_of_neighbouring_ticks_show_no_flight(tick_ms: int, *, is_told: bool) -> None:
+    data = passed([(RTT * turn, 10 * 2**turn) for turn in range(5)], apart_ms=0.0, tick_ms=tick_ms)
+    assert (shares_by_flights(data).get("cwnd", 0.0) > 0) is is_told

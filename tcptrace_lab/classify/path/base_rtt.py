@@ -77,6 +77,9 @@ def least_rtt(
         # Of one turn alone the segments may have been read late.
         alike = least_alike_ns(seen, handshake_rtt_s) if clock.stalled_ns else _least_alike(_of_turns(seen))
         above = max(above, alike - int(samples.min()))
+    if clock.stalled_ns and handshake_rtt_s is None and len(seen.timeline.fate):
+        # Elsewhere it is ACKs that were read late, each by up to a silence, and no handshake tells by how much.
+        above = max(above, clock.stalled_ns)
     above /= 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.

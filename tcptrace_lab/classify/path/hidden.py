@@ -93,10 +93,14 @@ def _outrun_unseen(timeline: Timeline, each: Episode) -> int:
     last = int(np.searchsorted(timeline.snd_max, top))
     since, until = max(int(released[last]) - 1, 0), int(released[sent])
     came = int(np.searchsorted(released, since, side="right"))
-    # Each ACK releases what it delivers, and at most a segment more.
-    opened = int(timeline.delivered[until - 1] - timeline.delivered[since - 1]) if 0 < since < until else 0
-    opened += timeline.smss * (until - since)
-    return max(opened - int(lengths[came:sent].sum()), 0) // timeline.smss
+    if not 0 < since < until:
+        return max(timeline.smss * (until - since) - int(lengths[came:sent].sum()), 0) // timeline.smss
+    # Each ACK releases what it delivers, and at most a segment more; or as much more as another of them did (M-Start).
+    delivered = np.diff(timeline.delivered[since - 1 : until])
+    let_go = np.bincount(released[came:sent] - since - 1, lengths[came:sent], until - since).astype(np.int64)
+    more = max(int((let_go - delivered).max()), timeline.smss)
+    opened = int(delivered.sum()) + more * (until - since)
+    return max(opened - int(let_go.sum()), 0) // timeline.smss
 
 
 def gone_over_unseen(seen: Reconstruction) -> int:

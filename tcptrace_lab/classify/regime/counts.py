@@ -92,6 +92,7 @@ class Counts:
         return (
             is_last
             or 0 < later <= self._joined + self._first_opened
+            or 0 < later <= self._restarts_inferred
             or (self._by_rhythm and tells_regime(self.seen, self.starts) is None)
             # One restart more joins two cycles.
             or self._departs
@@ -106,6 +107,13 @@ class Counts:
     def _goes_on(self) -> bool:
         """Whether it restarts at no more than half of its losses."""
         return 2 * sum(each.restarts for each in self.seen.episodes) <= len(self.seen.episodes)
+
+    @property
+    def _restarts_inferred(self) -> int:
+        """How many restarts behind the first loss rest on times that were inferred, where none of all is sure."""
+        restarts = [each.restarts for each in self.seen.episodes]
+        is_shown = any(each.restarts and each.sure for each in self.seen.episodes)
+        return 0 if self.who.view is None or is_shown else sum(restarts[1:])
 
     @property
     def _by_rhythm(self) -> bool:

@@ -61,8 +61,8 @@ def initial_window(
     timeline = seen.timeline
     if not timeline.has_start or not len(timeline.ack_ns):
         return None
-    if len(timeline.slack) and not seen.base_rtt_ns:
-        # Rebuilt, and the clock tells no round trip: one flight is not told from the next.
+    if len(timeline.slack) and seen.base_rtt_ns <= captured.tick_ns:
+        # Rebuilt, and the clock tells no round trip, or one of a tick: one flight is not told from the next.
         return None
     flight = _flight(seen, handshake_rtt_s, captured, is_bbr=is_bbr)
     if flight is None or flight.is_written_apart or flight.may_go_on or flight.ends_short or flight.is_not_whole:
@@ -127,8 +127,13 @@ class _Flight:
         if _waited(sent_ns[:behind], pause_ns + (captured.tick_ns if pause_ns else 0)):
             return True
         lasted_ns = int(sent_ns[behind - 1] - sent_ns[0])
-        is_timed = not (len(self.timeline.slack) or captured.is_unseen or captured.is_behind_line)
-        is_long = is_timed and 0 < FIRST_SHARE * self.base_rtt_ns < lasted_ns - captured.tick_ns
+        clock, tick_ns = self.timeline.stamp_clock, float(captured.tick_ns)
+        is_rebuilt = len(self.timeline.slack) > 0
+        if is_rebuilt and clock is not None:
+            # Elsewhere its own stamps tell when each left.
+            is_rebuilt, tick_ns = False, max(tick_ns, clock.tick_ns)
+        is_timed = not (is_rebuilt or captured.is_unseen or captured.is_behind_line)
+        is_long = is_timed and 0 < FIRST_SHARE * self.base_rtt_ns < lasted_ns - tick_ns
         if is_long and _goes_on(sent_ns[: behind + 1]):
             # An application's pace, which the first ACK does not change.
             return True

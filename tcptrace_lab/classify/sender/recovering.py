@@ -131,8 +131,10 @@ def recovering_on(seen: Reconstruction) -> float:
 
 
 def recovering_longer(seen: Reconstruction) -> float:
-    """Share of the time in recoveries beyond the round trip that each takes at the least."""
-    spans = (each.end_ns - each.time_ns - seen.typical_rtt_ns for each in seen.episodes)
+    """Share of the time in recoveries beyond the round trip that each takes at the least; what nothing asked for may
+    have come late, and be none."""
+    rtt_ns = seen.typical_rtt_ns
+    spans = (each.end_ns - each.time_ns - (0 if each.is_unasked else rtt_ns) for each in seen.episodes)
     return share_of(seen.timeline, sum(max(span, 0) for span in spans))
 
 

@@ -61,6 +61,9 @@ def identify_recovery(
             restarted = _answered(restarted, met_no_queue)
         if len(restarted) == 1:
             return _unnamed("whether a timer made the one restart is not told by the rhythm of ACKs")
+    if tap.repairs[1] and len(restarted) == 1:
+        # Repairs passed and are not in the capture: what followed the first of these may have been among them.
+        return _unnamed("holes were filled by what was not captured, and one restart is no habit")
     told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
     if tap.is_holed:
         told = [episode for episode in told if episode.sure]

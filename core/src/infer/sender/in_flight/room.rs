@@ -24,6 +24,8 @@ pub struct Written {
     pub first: usize,
     /// It is more than an ACK of all that was outstanding would have let go: none that is not in the capture did.
     pub is_sure: bool,
+    /// It left behind a pause.
+    pub is_apart: bool,
 }
 
 /// Behind each ACK the segments that leave last before the next, where those are new, more than one, and no ACK released
@@ -69,6 +71,7 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
         ack,
         first,
         is_sure: written > MOST_RELEASED.get() * outstanding,
+        is_apart: late.is_some_and(|first| waited_ns(first) > pause_ns),
     })
 }
 
@@ -163,6 +166,7 @@ mod tests {
             ack: 2,
             first: 5,
             is_sure: true,
+            is_apart: true,
         };
         assert_eq!(left(3), (vec![None, Some(true), None], vec![burst]));
     }

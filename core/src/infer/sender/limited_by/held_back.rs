@@ -63,8 +63,11 @@ pub struct HeldBack {
     /// What a timer may have left in use of it.
     pub kept: Kept,
     pub silence: f64,
-    /// What was written late, of a sender whose ACKs release segments at once on the whole; outside of recoveries.
+    /// What was written late, outside of recoveries; where ACKs do not release segments at once on the whole, what surely
+    /// was, behind a pause.
     pub late: Vec<Written>,
+    /// Whether they do.
+    is_prompt: bool,
 }
 
 impl HeldBack {
@@ -92,12 +95,13 @@ impl HeldBack {
         let mut starved = starved(trace, seen, parts, flight, &told);
         let held = held(trace, flight, parts);
         let (is_clocked, is_prompt) = clocked(trace, rtt, &told);
-        let mut late = if is_prompt {
-            written_late(trace, seen, pause_ns(rtt))
-        } else {
-            Vec::new()
-        };
-        let has_room = left_room(trace, seen, flight, &held, &late);
+        let mut late = written_late(trace, seen, pause_ns(rtt));
+        if !is_prompt {
+            // Such a sender sends later than its ACKs again and again; how much one lets go bounds it all the same.
+            late.retain(|written| written.is_sure && written.is_apart);
+        }
+        let shows_room = if is_prompt { &late[..] } else { &[] };
+        let has_room = left_room(trace, seen, flight, &held, shows_room);
         let idle = Idle {
             held: &held,
             slack,
@@ -130,6 +134,7 @@ impl HeldBack {
             kept,
             silence: silence(rtt.base_ns),
             late,
+            is_prompt,
         }
     }
 
@@ -138,10 +143,10 @@ impl HeldBack {
         self.room + self.lacking.under_way(ack) + self.kept.under_way(ack)
     }
 
-    /// Whether what left last behind an ACK was written late.
+    /// Whether what left last behind an ACK was written late, of a sender whose ACKs release segments at once.
     pub fn is_late(&self, ack: usize) -> bool {
         let late = |written: &Written| written.ack;
-        self.late.binary_search_by_key(&ack, late).is_ok()
+        self.is_prompt && self.late.binary_search_by_key(&ack, late).is_ok()
     }
 }
 
