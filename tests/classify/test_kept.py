@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
+from docs.make_identification import draw
 from tcptrace_lab.classify.control.bbr.kept import gives_way
 from tcptrace_lab.classify.control.candidates.candidates import candidates
 from tcptrace_lab.classify.control.readings.identify import identify
@@ -89,6 +91,14 @@ def test_who_gives_way_is_no_bbr_though_no_law_was_followed() -> None:
     assert found.control is None
     assert found.left
     assert not found.may_be_bbr
+
+
+def test_a_rate_of_its_own_is_no_control_that_is_in_no_table() -> None:
+    """BBR beside another flow, which takes so much of its probes that none is seen: it may be BBR, as the set says."""
+    scenario, _ = draw(np.random.default_rng([20263502, 22]), ("bbr",))
+    found = judge(sender(simulate(dataclasses.replace(scenario, taps=("sender",))).capture(tap="sender")[0]), file="")
+    assert found.identified.control is None
+    assert found.identified.may_be_bbr
 
 
 @pytest.mark.parametrize(
