@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.control.bbr.told import or_paced
 from tcptrace_lab.classify.control.windows.replayed import Replayed, replayed
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.verdict import judge
 from tcptrace_lab.reconstruct.sender import sender
 from tcptrace_lab.reconstruct.truth.score import score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth
+from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, RWND, UNKNOWN
 from tcptrace_lab.scenario import (
     CONTROLS,
     ApplicationSpec,
@@ -179,6 +181,26 @@ def test_a_first_window_that_is_not_told_is_forgotten_behind_the_startup(
     assert found.within is not None
     assert found.within >= 0.99
     assert found.limited.median in (None, 0.0)
+
+
+def test_a_window_that_cannot_be_followed_is_any_above_what_is_in_flight() -> None:
+    """Its pace may be what shows: outside recoveries no row is the window's, and none bounds it from above."""
+    columns = {
+        "limited_by": np.array([CWND, RECOVERY, APPLICATION, RWND], dtype=np.int8),
+        "cwnd": np.array([9000, 6000, 5000, 8000]),
+        "cwnd_low": np.array([7500, 6000, 5000, 8000]),
+        "cwnd_high": np.array([9000, 6000, UNKNOWN, 9500]),
+        "ssthresh": np.array([9000, 6000, 6000, 6000]),
+    }
+    before = {name: column.copy() for name, column in columns.items()}
+    found = or_paced(columns)
+    assert found["limited_by"].tolist() == [UNKNOWN, RECOVERY, APPLICATION, RWND]
+    assert found["cwnd_high"].tolist() == [UNKNOWN, 6000, UNKNOWN, UNKNOWN]
+    assert (found["ssthresh"] == UNKNOWN).all()
+    for name in ("cwnd", "cwnd_low"):
+        assert found[name].tolist() == before[name].tolist()
+    # What it was made of is another's as well.
+    assert all((columns[name] == before[name]).all() for name in columns)
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason=f"no reference data in {SHARED}")

@@ -11,6 +11,7 @@ from tcptrace_lab.classify.control.answer.decided import Doubts
 from tcptrace_lab.classify.control.answer.followed import is_followed, is_followed_to_the_ack
 from tcptrace_lab.classify.control.answer.identified import HIDDEN, UNKNOWN, Identified
 from tcptrace_lab.classify.control.at_losses.between_losses import identify_between_losses, is_exact
+from tcptrace_lab.classify.control.bbr.by_rate import is_clocked
 from tcptrace_lab.classify.control.readings.identify import identify
 from tcptrace_lab.classify.control.readings.silences import silences
 from tcptrace_lab.classify.obstacles import TICKS_PER_ROUND, least_rtt_ns
@@ -129,6 +130,9 @@ def no_evidence(tcp: SenderTcp, identified: Identified, seen: Reconstruction) ->
     kept = 0.0 if tcp.decrease is None else tcp.decrease
     if kept >= 1.0 or (identified.control == UNKNOWN and kept > MILDEST_SHARE):
         return f"a loss leaves {kept:.0%} of its window (median): it does not go by losses as the table's controls do"
+    if identified.control == UNKNOWN and not is_clocked(seen):
+        # Beside another flow no cycle of its need follow another.
+        return "its segments left by a rate of their own, as BBR's do"
     if identified.control == UNKNOWN and seen.episodes and not _grows_between_losses(seen):
         # Linux's BBR keeps to the rate that a policer leaves it for 48 round trips, and probes for none.
         return "what was outstanding did not grow between its losses, as where a sender keeps to a rate"

@@ -132,14 +132,16 @@ def _identify(
     left = _left(families, kinds)
     left = _begun_as_seen(left, readings[1:], asked, handshake_rtt_ns)
     # Whose past was chosen to fit is not told by what it fits.
-    is_told = len(left) == 1 and is_exact(left[0]) and not left[0].tape.is_remembered and _are_telling(compared)
-    keeps = is_told and _may_keep(left[0], readings, kinds)
-    is_told &= not keeps
+    is_chosen = any(each.tape.is_remembered for each in left)
+    is_law = is_exact(left[0]) and not is_chosen and _are_telling(compared)
+    # Of several left each has to cut by more than shows.
+    keeps = is_law and any(_may_keep(each, readings, kinds) for each in left)
+    is_told = is_law and not keeps and len(left) == 1
     why = (
         "and who keeps what it has outstanding would have had as much" if keeps else "but nothing grew again and again"
     )
     # What is left of a past to choose from comes to single ACKs by chance.
-    is_open = not (is_told or keeps or any(each.tape.is_remembered for each in left))
+    is_open = not is_chosen and (len(left) > 1 or not is_law)
     by_drops = _by_drops(readings[1:], asked, left, handshake_rtt_ns, begins_with) if is_open else None
     if by_drops is not None:
         left, is_told = tuple(each for each in left if each.candidate.name == by_drops), True
@@ -155,7 +157,7 @@ def _identify(
         reasons=(f"by what was outstanding at {where}: {names} would have had it",),
         shares=(1.0 / len(left),) * len(left),
     )
-    return found if is_told else found.or_bbr(why), is_within
+    return found if is_told or (is_law and not keeps) else found.or_bbr(why), is_within
 
 
 def _begun_as_seen(

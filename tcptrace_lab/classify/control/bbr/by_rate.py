@@ -74,10 +74,7 @@ class ByRate:
 
 def probes_of(seen: Reconstruction) -> ByRate:
     """Every probe in a capture at the sender."""
-    limits, timeline = seen.limits, seen.timeline
-    # A recovery is clocked whoever sends: of the rest of the time.
-    windows = limits.get("cwnd", 0.0) + limits.get("rwnd", 0.0)
-    clocked = windows >= limits.get("application", 0.0)
+    timeline, clocked = seen.timeline, is_clocked(seen)
     if not len(timeline.send_ns) or len(timeline.ack_ns) < 2:
         return ByRate(probes=(), cycled=(), is_clocked=clocked)
     cycled = _of_bandwidth(timeline, seen.base_rtt_ns, seen.episodes)
@@ -87,6 +84,12 @@ def probes_of(seen: Reconstruction) -> ByRate:
         is_clocked=clocked,
         is_throughout=_is_most(len(cycled), seen.base_rtt_ns, int(timeline.send_ns[-1] - timeline.send_ns[0])),
     )
+
+
+def is_clocked(seen: Reconstruction) -> bool:
+    """Whether ACKs release the segments most of the time but for recoveries, which are clocked whoever sends."""
+    limits = seen.limits
+    return limits.get("cwnd", 0.0) + limits.get("rwnd", 0.0) >= limits.get("application", 0.0)
 
 
 def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:

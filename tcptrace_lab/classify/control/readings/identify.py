@@ -22,6 +22,7 @@ from tcptrace_lab.classify.control.answer.followed import (
 )
 from tcptrace_lab.classify.control.answer.identified import HIDDEN, Identified
 from tcptrace_lab.classify.control.bbr.by_rate import probes_of
+from tcptrace_lab.classify.control.bbr.kept import gives_way
 from tcptrace_lab.classify.control.candidates.candidates import Candidate, candidates, other_clocks, other_starts
 from tcptrace_lab.classify.control.candidates.gamma import begins_as_seen, replays_of_gammas
 from tcptrace_lab.classify.control.candidates.hearing import heard_to_the_end, replays, unheard
@@ -81,7 +82,9 @@ def identify(
     )
     if told.control is not None or not told.left:
         return told
-    # BBR's window is not replayed.
+    # BBR's window is not replayed; what its losses leave is known all the same.
+    if gives_way(seen):
+        return told
     if not any(map(_grows, told.left)):
         return told.or_bbr()
     return told if any(map(is_followed, told.left)) else told.or_bbr("nor was any law followed to the ACK")
