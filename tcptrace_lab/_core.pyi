@@ -511,7 +511,9 @@ class CandidateSender:
         cls, slow_start: str, window: str, parameters: dict[str, float], initial_window: float, smss: float
     ) -> CandidateSender: ...
 
-def told_windows(timeline: Any, sender: CandidateSender, handshake_rtt_ns: int | None, by_timer: Sequence[int]) -> Any:
-    """The window in bytes after each ACK of a control that owns it (BBR), told of what was seen; empty without the
-    connection's beginning. `by_timer`: sends that a retransmission timer released, in order
-    (core/src/infer/candidates/told.rs)."""
+def told_windows(
+    timeline: Any, sender: CandidateSender, handshake_rtt_ns: int | None, by_timer: Sequence[int]
+) -> tuple[Any, Any]:
+    """The window in bytes after each ACK of a control that owns it (BBR), told of what was seen, and how much of that
+    bridges the time between lumps of ACKs; empty without the connection's beginning. `by_timer`: sends that a
+    retransmission timer released, in order (core/src/infer/candidates/told.rs)."""

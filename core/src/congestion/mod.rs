@@ -203,6 +203,10 @@ pub trait Control: CloneControl + Debug + Send {
     fn owns_window(&self) -> bool {
         false
     }
+    /// Bytes of its window that bridge the time between ACKs that come in lumps.
+    fn bridging(&self) -> f64 {
+        0.0
+    }
     /// It sends less than the path carries, on purpose: samples taken now are no measure of the path.
     fn limits_itself(&self) -> bool {
         false

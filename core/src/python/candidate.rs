@@ -61,7 +61,10 @@ impl CandidateSender {
     }
 }
 
-/// The window in bytes after each ACK of a control that owns it, told of what was seen (infer/candidates/told.rs).
+type Floats<'py> = Bound<'py, PyArray1<f64>>;
+
+/// After each ACK the window in bytes of a control that owns it, told of what was seen, and how much of that bridges the
+/// time between ACKs that come in lumps (infer/candidates/told.rs).
 #[pyfunction]
 fn told_windows<'py>(
     py: Python<'py>,
@@ -69,16 +72,15 @@ fn told_windows<'py>(
     sender: &CandidateSender,
     handshake_rtt_ns: Option<i64>,
     by_timer: Vec<usize>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<(Floats<'py>, Floats<'py>)> {
     let trace = timeline.trace()?;
     let (control, start) = (sender.control(), sender.start);
     let told = told::Told {
         handshake_rtt_ns,
         by_timer: &by_timer,
     };
-    Ok(py
-        .detach(|| told::windows(&trace, control, start, told))
-        .into_pyarray(py))
+    let found = py.detach(|| told::windows(&trace, control, start, told));
+    Ok((found.cwnd.into_pyarray(py), found.bridging.into_pyarray(py)))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

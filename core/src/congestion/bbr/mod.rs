@@ -313,6 +313,14 @@ impl Control for Bbr {
         Some(self.pacing_rate)
     }
 
+    fn bridging(&self) -> f64 {
+        if self.has_filled_pipe() {
+            self.aggregation.allowance(self.bandwidth())
+        } else {
+            0.0
+        }
+    }
+
     fn limits_itself(&self) -> bool {
         self.limits_itself
     }

@@ -31,14 +31,24 @@ pub struct Told<'a> {
     pub by_timer: &'a [usize],
 }
 
-/// The window after each ACK, in bytes. Empty where the trace does not begin with the connection, or is nobody's.
-pub fn windows(trace: &Trace, control: Box<dyn Control>, start: State, told: Told) -> Vec<f64> {
+/// At each ACK, in bytes, the window behind it, and how much of that bridges the time between lumps of ACKs.
+#[derive(Clone, Debug, Default)]
+pub struct Windows {
+    pub cwnd: Vec<f64>,
+    pub bridging: Vec<f64>,
+}
+
+/// Empty where the trace does not begin with the connection, or is nobody's.
+pub fn windows(trace: &Trace, control: Box<dyn Control>, start: State, told: Told) -> Windows {
     let can_be = trace.has_start && can_be_a_sender_s(trace);
     let Some(&first_ns) = trace.send_ns.first().filter(|_| can_be) else {
-        return Vec::new();
+        return Windows::default();
     };
     let mut follower = Follower::new(trace, control, start, told, first_ns);
-    let mut windows = Vec::with_capacity(trace.ack_ns.len());
+    let mut windows = Windows {
+        cwnd: Vec::with_capacity(trace.ack_ns.len()),
+        bridging: Vec::with_capacity(trace.ack_ns.len()),
+    };
     let most = LARGEST_WINDOW.min(MOST_OUTSTANDING * follower.smss);
     let mut send = 0;
     for ack in 0..trace.ack_ns.len() {
@@ -50,11 +60,13 @@ pub fn windows(trace: &Trace, control: Box<dyn Control>, start: State, told: Tol
             follower.send(trace, send);
             send += 1;
             if follower.sender.flight_size() > most {
-                return Vec::new();
+                return Windows::default();
             }
         }
         follower.hear(trace, ack);
-        windows.push(follower.sender.state().cwnd);
+        windows.cwnd.push(follower.sender.state().cwnd);
+        let bridging = follower.sender.control().bridging();
+        windows.bridging.push(bridging);
     }
     windows
 }

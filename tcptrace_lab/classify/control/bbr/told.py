@@ -39,13 +39,19 @@ class ByModel:
 
 
 def window_by_model(
-    seen: Reconstruction, table: dict[str, Ints], acks: Places, *, initial_window: int, handshake_rtt_s: float | None
+    seen: Reconstruction,
+    table: dict[str, Ints],
+    acks: Places,
+    *,
+    initial_window: int,
+    handshake_rtt_s: float | None,
+    is_away: bool = False,
 ) -> ByModel | None:
     """At the rows of `windows`, each with the last ACK up to it; None where the beginning was not captured, or where
-    more was in flight than the window allows."""
+    more was in flight than the window allows. `is_away`: when segments left is inferred, as away from the sender."""
     timeline = seen.timeline
     smss = timeline.smss
-    told = _core.told_windows(
+    told, bridging = _core.told_windows(
         timeline,
         _core.CandidateSender("standard", "bbr", {}, float(initial_window), float(smss)),
         None if handshake_rtt_s is None else round(handshake_rtt_s * 1e9),
@@ -58,11 +64,14 @@ def window_by_model(
     if np.count_nonzero(is_beyond & (table["limited_by"] != RECOVERY)) > BEYOND_SHARE * len(value):
         return None
     least, most = _around_probes(seen, table["time_ns"], value, seen.flight[acks])
+    # What bridges lumps of ACKs adds up what comes beyond the bandwidth until less comes: of a bandwidth that inferred
+    # times make a little too small it grows without end.
+    lumps = bridging[acks] * is_away
     return ByModel(
         value=_whole(value),
-        least=_whole(np.maximum(least - spread, smss)),
+        least=_whole(np.maximum(least - lumps - spread, smss)),
         most=_whole(most + spread),
-        is_open=least < most,
+        is_open=(least < most) | (lumps > smss),
     )
 
 
