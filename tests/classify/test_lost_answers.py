@@ -51,7 +51,7 @@ def test_a_probe_without_an_answer_at_the_end_is_no_sure_loss() -> None:
 
 
 def test_a_repair_beside_one_new_segment_that_nothing_answers_is_no_sure_loss() -> None:
-    """A partial ACK lets go the hole and one segment more (RFC 6582 section 3.2 (3)): both answers may have been lost."""
+    """A partial ACK lets go the hole and one segment more (RFC 6582 section 3.2 (3)): both answers may be lost."""
     sent = [(0.1 * each, each) for each in range(10)] + [(100 + 0.1 * each, 10 + each) for each in range(10)]
     acks = [(100.0, 2), (100.2, 4), (100.6, 8), (100.8, 10)]
     # Segments 10 and 14 are lost.
