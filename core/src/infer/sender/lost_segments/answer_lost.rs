@@ -1,7 +1,8 @@
 //! Copies that a timer sent where the answer to the one before may be what got lost, and not that one.
 //!
-//! Where nothing left between two copies, or one segment that nothing answers either, nothing that arrived behind the first
-//! of them tells of a hole: its answer is all that there was to hear. Errs to "heard" where a receiver leaves out as many ACKs as are lost.
+//! Where nothing left between two copies, or one segment that nothing answers either, nothing that arrived behind the
+//! first of them tells of a hole: its answer is all that there was to hear. Errs to "heard" where a receiver leaves out as
+//! many ACKs as are lost.
 
 use super::sent_again::Covered;
 use crate::infer::given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES};
