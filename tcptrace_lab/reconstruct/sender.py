@@ -14,6 +14,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.numbers import end
 from tcptrace_lab.reconstruct.away.arrivals import IS_COPY, arrivals
 from tcptrace_lab.reconstruct.away.echoes import leaves_at_once
+from tcptrace_lab.reconstruct.away.heard import as_heard
 from tcptrace_lab.reconstruct.away.others import numbers_alone, shares_path
 from tcptrace_lab.reconstruct.away.rhythm import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
@@ -327,6 +328,8 @@ def _rebuild(found: _Found) -> None:
             has_start, left_ns = True, int(seen.time_ns[0]) - found.start.turn_ns
         elif not has_start and tap.begins_whole:
             has_start = leaves_at_once(seen, stamps, found.timeline.ack_offset)
+        if where.place == "receiver" and not tap.is_holed:
+            found.timeline, stamps = as_heard(found.timeline, seen, stamps)
         # Not held any longer: what arrived is asked instead.
         found.timeline = acks_of(found.timeline, has_start=has_start, left_ns=left_ns)
         known = Known(

@@ -13,7 +13,7 @@ from tcptrace_lab.reconstruct.truth.score import score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate_to_files import simulate_to_files
-from tests.reconstruct.ladder import ladder
+from tests.reconstruct.ladder import SMSS, ladder
 
 
 # The receiver of the second tells of no copies (RFC 2883), though it tells of holes.
@@ -48,3 +48,15 @@ def test_a_probe_without_an_answer_at_the_end_is_no_sure_loss() -> None:
     acks = [(100, 2), (200, 4)]
     seen = ladder(sent, acks, blocks={})
     assert len(seen.losses) == 0
+
+
+def test_a_repair_beside_one_new_segment_that_nothing_answers_is_no_sure_loss() -> None:
+    """A partial ACK lets go the hole and one segment more (RFC 6582 section 3.2 (3)): both answers may be lost."""
+    sent = [(0.1 * each, each) for each in range(10)] + [(100 + 0.1 * each, 10 + each) for each in range(10)]
+    acks = [(100.0, 2), (100.2, 4), (100.6, 8), (100.8, 10)]
+    # Segments 10 and 14 are lost.
+    acks += [(200.1 + 0.1 * each, 10) for each in range(8)]
+    sent += [(200.35, 10), (300.4, 14), (300.5, 20), (700.0, 14)]
+    acks += [(300.35, 14), (800.0, 21)]
+    seen = ladder(sorted(sent), acks)
+    assert seen.losses["offset"].tolist() == [10 * SMSS, 14 * SMSS]

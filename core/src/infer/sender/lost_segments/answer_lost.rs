@@ -1,7 +1,8 @@
 //! Copies that a timer sent where the answer to the one before may be what got lost, and not that one.
 //!
-//! Where nothing left between two copies, nothing that arrived behind the first of them tells of a hole: its answer is all
-//! that there was to hear. Errs to "heard" where a receiver leaves out as many ACKs as are lost.
+//! Where nothing left between two copies, or one segment that nothing answers either, nothing that arrived behind the
+//! first of them tells of a hole: its answer is all that there was to hear. Errs to "heard" where a receiver leaves out as
+//! many ACKs as are lost.
 
 use super::sent_again::Covered;
 use crate::infer::given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES};
@@ -12,12 +13,15 @@ use crate::recovery::DetectedBy;
 /// What a trace shows of ACKs that got lost.
 pub(super) struct AnswersLost {
     behind_lost_acks: usize,
+    /// The least round trip: sooner nothing is answered.
+    base_ns: i64,
 }
 
 impl AnswersLost {
-    pub(super) fn new(trace: &Trace, seen: &Sequence, again: &Covered) -> Self {
+    pub(super) fn new(trace: &Trace, seen: &Sequence, again: &Covered, base_ns: i64) -> Self {
         Self {
             behind_lost_acks: behind_lost_acks(trace, seen, again),
+            base_ns,
         }
     }
 
@@ -31,7 +35,8 @@ impl AnswersLost {
         (send, copy): (usize, usize),
     ) -> bool {
         let is_probe = event.detected_by == DetectedBy::Tlp;
-        if copy + 1 != send || !(event.restarts || is_probe) || !trace.fate.is_empty() {
+        let is_alone = copy + 1 == send || self.is_beside_one(trace, seen, (send, copy));
+        if !is_alone || !(event.restarts || is_probe) || !trace.fate.is_empty() {
             return false;
         }
         if answer >= trace.ack_ns.len() {
@@ -45,6 +50,18 @@ impl AnswersLost {
         let is_repair = seen.again.binary_search(&(copy as u32)).is_ok();
         let fewest = if is_repair { 1 } else { FEWEST_SAMPLES.get() };
         trace.dsacks.is_empty() && self.behind_lost_acks >= fewest
+    }
+
+    /// Whether beside the copy, which fills a hole, one new segment left, as a partial ACK lets go (RFC 6582 section 3.2
+    /// (3)), and nothing came that may answer either: as much got lost behind as before the receiver.
+    fn is_beside_one(&self, trace: &Trace, seen: &Sequence, (send, copy): (usize, usize)) -> bool {
+        let is_again = |send: usize| seen.again.binary_search(&(send as u32)).is_ok();
+        if copy + 2 != send || trace.has_sack || !is_again(copy) || is_again(copy + 1) {
+            return false;
+        }
+        let soonest_ns = trace.send_ns[copy] + self.base_ns;
+        let heard = trace.ack_ns.partition_point(|&time| time < soonest_ns);
+        heard >= seen.acks_before_send[send] as usize
     }
 }
 

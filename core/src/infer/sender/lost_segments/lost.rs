@@ -80,7 +80,7 @@ pub fn lost(
         trace,
         seen,
         twice,
-        answers_lost: AnswersLost::new(trace, seen, &again),
+        answers_lost: AnswersLost::new(trace, seen, &again, rtt.base_ns),
         again,
         untold: Covered::new(board.untold(trace)),
         outdated: outdated(trace, seen),
