@@ -139,6 +139,9 @@ CASES = (
     (9013112, "ports used again + tap stalls", "initial_window", "more left before any ACK came, and none is missing"),
     (9007001, "receiver", "per_cycle", "a probe of the only segment is no restart"),
     (9012125, "tap lost 5 %", "buffer_packets", "duplicates missing that told of a longer queue behind the loss"),
+    (9073031, "ports used again + snaplen varies", "bottleneck_bps", "blocks cut, so that ACKs behind a recovery jump"),
+    (9073000, "tap lost 0.1 % of data + one ACK of four", "limits", "a recovery may be over before the ACK that tells"),
+    (9039014, "begins in avoidance + one way meanwhile", "limits", "windows scaled to a flight of missing ACKs"),
     (9073036, "tap stalls", "base_rtt_s", "one round trip is left of a tap that was late: it need not be the path's"),
 )
 
@@ -161,6 +164,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(8400171, "sender's limits", id="what a pause made small is not the offered window"),
         pytest.param(8811134, "sender's limits", id="a timer's wait goes on behind a late write"),
         pytest.param(8955037, "sender's limits", id="less than what a recovery leaves is the end of a write"),
+        pytest.param(9073024, "sender's limits", id="the only segment in flight again may be a probe"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(8957102, "drops", id="and the copy's before later than any measured"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
