@@ -20,8 +20,8 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool =
     ACKs were held back before.
 
     Without the largest ACK of each: where SACK blocks are not seen it may fill a hole, and tell of seconds before. Of a
-    sender that had losses, and no block, each that jumps may: duplicates may be missing. So may ACKs wherever much of
-    the data is (not `has_flight`).
+    sender that had losses, and no block, or of whose blocks many were cut, each that jumps may: duplicates may be
+    missing. So may ACKs wherever much of the data is (not `has_flight`).
     """
     timeline = seen.timeline
     if not len(timeline.ack_ns) or int(timeline.ack_ns.max() - timeline.ack_ns.min()) < SECOND_NS:
@@ -33,7 +33,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool =
         moving = moving[moving >= int(np.argmax(np.append(timeline.delivered == timeline.snd_una, True)))]
     # An ACK that jumps tells of what had come before: by what each says has arrived.
     times, una = timeline.ack_ns[moving], timeline.delivered[moving]
-    if not has_flight or (seen.episodes and not len(timeline.sack_edges)):
+    if not has_flight or (seen.episodes and (timeline.hides_blocks or not len(timeline.sack_edges))):
         arrived = np.diff(una, prepend=una[:1])
         una = una - np.cumsum(np.where(arrived > seen.jump, arrived, 0))
     most = most_in(times, una, SECOND_NS, seen)

@@ -142,7 +142,7 @@ def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
     """From when to when a loss event lasts, the clock is set, ACKs were read that the tap had held back, or tell of
     what those that are missing did: how much time passed then is not known."""
     starts, ends = _spans(flow.episodes)
-    if flow.timeline.hides_blocks and not len(flow.timeline.sack_edges):
+    if flow.timeline.hides_blocks:
         ends = _all_answered(flow.timeline, ends)
     set_ns = np.array(flow.timeline.set_ns, dtype=np.int64)
     held = flow.held_back

@@ -9,14 +9,16 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.causes import pauses_unseen
 from tcptrace_lab.classify.sender.bursts import before_bursts
-from tcptrace_lab.classify.sender.limits_unheard import begun_before, leave_unheard, missing_share
+from tcptrace_lab.classify.sender.limits_unheard import begun_before, is_scale_of_missing, leave_unheard, missing_share
 from tcptrace_lab.classify.sender.recovering import (
     has_no_block,
     recovering_beyond,
     recovering_longer,
     recovering_on,
     recovering_unsure,
+    recovering_until_heard,
     spent,
+    waited_for_probes,
 )
 from tcptrace_lab.classify.sender.shares import UNKNOWN, by_limit, move, share_of, spans_of, within
 from tcptrace_lab.classify.sender.written import (
@@ -151,7 +153,8 @@ def _opened(seen: Reconstruction, tap: Tap, known: Known) -> dict[str, float]:
         opened = {"recovery": recovering_longer(seen)}
     else:
         opened = _unsure(seen, is_rhythm=known.is_rhythm)
-        opened["recovery"] = recovering_unsure(seen, tap)
+        opened["recovery"] = recovering_unsure(seen, tap) + waited_for_probes(seen, tap)
+        opened["recovery"] += recovering_until_heard(seen)
     if has_no_block(seen, tap):
         # When one recovery is over, and whether the next send was a timer's, is told by the blocks that are missing.
         opened["cwnd"] = opened.get("cwnd", 0.0) + spent(seen, [each for each in seen.episodes if each.restarts])
@@ -171,7 +174,7 @@ def _leave_unscaled(shares: dict[str, float], seen: Reconstruction, tap: Tap) ->
     # instead it is either all the time; what windows those that were put back offered is not known.
     # That a flight ended for want of data, with room left in that window, is not told then either.
     is_open = tap.shift.value is None and shares["rwnd"] > 0 and shares["application"] > MINORITY
-    if tap.exceeds_scale or is_open:
+    if tap.exceeds_scale or is_open or is_scale_of_missing(seen, tap):
         move(shares, "cwnd")
     if tap.shift.value is None or tap.has_all_acks:
         move(shares, "rwnd")

@@ -7,7 +7,7 @@ import numpy as np
 
 from tcptrace_lab.classify.sender.recovering import holed_beside, silent_behind
 from tcptrace_lab.classify.sender.shares import UNKNOWN, by_limit, move, share_of, spans_of, within
-from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
@@ -51,6 +51,17 @@ def _beyond(seen: Reconstruction) -> float:
         part = slice(first, first + len(rows) - 1)
         beyond_ns += int(np.diff(rows)[seen.flight[part] > timeline.rwnd[part] + slack].sum())
     return share_of(timeline, float(beyond_ns))
+
+
+def is_scale_of_missing(seen: Reconstruction, tap: Tap) -> bool:
+    """Whether no SYN tells the scale of the windows offered, and but for the flights that missing ACKs made half of it
+    would fit: then the least that fits is one too many, and what is well below such a window may fill the real one."""
+    if tap.shift.value is not None or not tap.least_shift or not tap.tap_lost_acks:
+        return False
+    timeline = seen.timeline
+    slack = DELAYED_ACK_SEGMENTS * timeline.smss
+    beyond = np.flatnonzero(seen.flight > timeline.rwnd // 2 + slack)
+    return len(np.setdiff1d(beyond, unheard_behind(timeline))) < FEWEST_SAMPLES
 
 
 def begun_before(seen: Reconstruction, tap: Tap) -> dict[str, float]:

@@ -12,7 +12,7 @@ from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.not_captured import TIMER_NS, TIMER_ROUNDS
 from tcptrace_lab.reconstruct.tap.tap import Tap
-from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 
 
 def silent_behind(spans_ns: Ints, rtt_ns: int) -> Ints:
@@ -29,6 +29,32 @@ def spent(seen: Reconstruction, episodes: list[Episode]) -> float:
 def has_no_block(seen: Reconstruction, tap: Tap) -> bool:
     """Whether not one of the SACK blocks that there may have been was captured."""
     return tap.hides_blocks and not len(seen.timeline.sack_edges)
+
+
+def waited_for_probes(seen: Reconstruction, tap: Tap) -> float:
+    """Share of the time before timers that may have been those of probes (RFC 8985 section 7.2, which needs SACK): of a
+    segment that was all there was in flight, sent again for the first time and no later than a probe would be, with no
+    more to send behind its answer. A window of one segment that nothing fills looks like any other."""
+    timeline = seen.timeline
+    if tap.sack.value == "not offered" or not len(timeline.rtt[1]):
+        return 0.0
+    latest_ns = 2 * int(timeline.rtt[1].max()) + _core.LEAST_RTO_NS
+    waits_ns, before = 0, None
+    for each in seen.episodes:
+        is_only = each.detected_by == "rto" and each.flight <= timeline.smss and each.round_trip_sends <= 1
+        if is_only and not each.expires_within(before) and _ends_in_pause(timeline, each):
+            heard = int(timeline.acks_before_send[each.first_send]) - 1
+            wait_ns = each.time_ns - max(each.lost_sent_ns, int(timeline.ack_ns[heard]) if heard >= 0 else 0)
+            waits_ns += wait_ns if wait_ns <= latest_ns else 0
+        before = each
+    return share_of(timeline, float(waits_ns))
+
+
+def _ends_in_pause(timeline: Timeline, episode: Episode) -> bool:
+    """Whether nothing left for a host's own time behind the ACK of all that was outstanding."""
+    following = int(np.searchsorted(timeline.send_ns, episode.end_ns, side="right"))
+    is_last = following >= len(timeline.send_ns)
+    return is_last or int(timeline.send_ns[following]) - episode.end_ns > _core.HOST_NS
 
 
 def waits_first(seen: Reconstruction, each: Episode) -> bool:
@@ -128,6 +154,19 @@ def recovering_on(seen: Reconstruction) -> float:
         over_ns = int(timeline.ack_ns[answered]) if answered < len(timeline.ack_ns) else next_ns
         spent_ns += 0 if each.restarts else max(min(over_ns, next_ns) - each.end_ns, 0)
     return share_of(timeline, float(spent_ns))
+
+
+def recovering_until_heard(seen: Reconstruction) -> float:
+    """Share of the time between the ACKs that end recoveries and those before them, where ACKs are missing, by what the
+    others tell of: one in between may have ended it."""
+    if not seen.is_stretched:
+        return 0.0
+    timeline = seen.timeline
+    begins = np.array([each.time_ns for each in seen.episodes if not each.restarts], dtype=np.int64)
+    ends = np.array([each.end_ns for each in seen.episodes if not each.restarts], dtype=np.int64)
+    before = np.searchsorted(timeline.ack_ns, ends) - 1
+    heard = np.where(before >= 0, timeline.ack_ns[np.maximum(before, 0)], begins)
+    return share_of(timeline, float(np.maximum(ends - np.maximum(heard, begins), 0).sum()))
 
 
 def recovering_longer(seen: Reconstruction) -> float:

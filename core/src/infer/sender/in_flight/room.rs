@@ -12,7 +12,7 @@ use crate::infer::sender::rows::trace::Trace;
 use crate::threshold::threshold;
 
 // RFC 5681 section 3.1: in slow start an ACK lets go what it acknowledges, and as much again.
-threshold!(MOST_RELEASED: i64 = 2, Count);
+threshold!(pub MOST_RELEASED: i64 = 2, Count);
 // A host that stands still (a virtual machine's) reads its ACKs later by less than this.
 threshold!(STALL_NS: i64 = 50_000_000, Nanoseconds);
 
@@ -76,7 +76,7 @@ fn behind(trace: &Trace, seen: &Sequence, ack: usize, pause_ns: i64) -> Option<W
 }
 
 /// Whether nothing is SACKed behind a hole.
-fn is_in_order(trace: &Trace, ack: usize) -> bool {
+pub fn is_in_order(trace: &Trace, ack: usize) -> bool {
     trace.sacked.get(ack).is_none_or(|&sacked| sacked == 0)
 }
 
@@ -126,6 +126,28 @@ pub fn left_room(
         }
     }
     found
+}
+
+/// In slow start each ACK lets go what it acknowledges, and as much again. One that lets go no more than it acknowledges,
+/// behind one that did, and before a pause or an end that waited for all of it, left room: there was no more.
+pub fn left_steps(
+    trace: &Trace,
+    seen: &Sequence,
+    exhausted: &[bool],
+    has_room: &mut [Option<bool>],
+) {
+    let released = |ack: usize| {
+        let sends = seen.released(ack);
+        seen.newly_sent(sends.start, sends.end)
+    };
+    for ack in 1..has_room.len() {
+        let (before, newly) = (seen.newly_acked(ack - 1), seen.newly_acked(ack));
+        let steps = || before > 0 && released(ack - 1) >= MOST_RELEASED.get() * before;
+        let is_last = exhausted[ack] && (1..=newly).contains(&released(ack));
+        if is_last && steps() && is_in_order(trace, ack - 1) && is_in_order(trace, ack) {
+            has_room[ack] = has_room[ack].or(Some(false));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -208,6 +230,38 @@ mod tests {
     #[test]
     fn a_host_that_stood_still_reads_some_acks_at_once() {
         assert_eq!(behind_the_third(2 * MS), vec![None; 4]);
+    }
+
+    /// In slow start two ACKs of a segment each; the second lets go `last` segments, the end of what there was.
+    fn stepped(last: usize) -> Vec<Option<bool>> {
+        let mut send_ns = vec![0; 2];
+        send_ns.extend([10 * MS; 2]);
+        send_ns.extend(vec![11 * MS; last]);
+        let offsets: Vec<i64> = (0..send_ns.len() as i64).map(|each| each * SMSS).collect();
+        let ends: Vec<i64> = offsets.iter().map(|offset| offset + SMSS).collect();
+        let trace = Trace {
+            send_ns: &send_ns,
+            send_offset: &offsets,
+            send_end: &ends,
+            ack_ns: &[0, 10 * MS, 11 * MS, 20 * MS],
+            ack_offset: &[0, SMSS, 2 * SMSS, 3 * SMSS],
+            smss: SMSS,
+            ..Trace::default()
+        };
+        let mut room = vec![None; 4];
+        left_steps(
+            &trace,
+            &Sequence::new(&trace),
+            &[false, false, true, true],
+            &mut room,
+        );
+        room
+    }
+
+    #[test]
+    fn a_step_of_slow_start_that_was_not_taken_was_left_open() {
+        assert_eq!(stepped(1), vec![None, None, Some(false), None]);
+        assert_eq!(stepped(2), vec![None; 4]);
     }
 
     #[test]

@@ -3,13 +3,13 @@
 
 use std::ops::Range;
 
-use super::limits::{Limit, clocked, exhausted, in_recovery, pause_ns, told, written};
+use super::limits::{Clocked, Limit, clocked, exhausted, in_recovery, pause_ns, told, written};
 use super::starving::starved;
 use crate::infer::given::DELAYED_ACK_SEGMENTS;
 use crate::infer::ordered::from;
 use crate::infer::sender::in_flight::flight::begins_at;
 use crate::infer::sender::in_flight::kept::Kept;
-use crate::infer::sender::in_flight::room::{Written, left_room, written_late};
+use crate::infer::sender::in_flight::room::{Written, left_room, left_steps, written_late};
 use crate::infer::sender::loss_events::events::silence;
 use crate::infer::sender::rows::before::Begin;
 use crate::infer::sender::rows::rtt::RoundTrips;
@@ -94,14 +94,17 @@ impl HeldBack {
         let told = told(trace, seen);
         let mut starved = starved(trace, seen, parts, flight, &told);
         let held = held(trace, flight, parts);
-        let (is_clocked, is_prompt) = clocked(trace, rtt, &told);
+        let clocked = clocked(trace, rtt, &told);
         let mut late = written_late(trace, seen, pause_ns(rtt));
-        if !is_prompt {
+        let mut has_room = left_room(trace, seen, flight, &held, &late);
+        left_steps(trace, seen, &exhausted, &mut has_room);
+        let mut shut = shut(trace, rtt, flight);
+        leave_written(trace, &mut shut, (&clocked, &late, &has_room));
+        if !clocked.whole {
             // Such a sender sends later than its ACKs again and again; how much one lets go bounds it all the same.
             late.retain(|written| written.is_sure && written.is_apart);
+            has_room.fill(None);
         }
-        let shows_room = if is_prompt { &late[..] } else { &[] };
-        let has_room = left_room(trace, seen, flight, &held, shows_room);
         let idle = Idle {
             held: &held,
             slack,
@@ -109,9 +112,8 @@ impl HeldBack {
             starved: &starved,
             written: &written,
             grows: &grows(trace, parts, &starved),
-            shut: &shut(trace, rtt, flight),
-            is_clocked: &is_clocked,
-            is_prompt,
+            shut: &shut,
+            clocked: &clocked,
             has_room: &has_room,
         };
         let mut limited = free_limits(known, &idle);
@@ -134,7 +136,7 @@ impl HeldBack {
             kept,
             silence: silence(rtt.base_ns),
             late,
-            is_prompt,
+            is_prompt: clocked.whole,
         }
     }
 
@@ -159,8 +161,7 @@ struct Idle<'a> {
     written: &'a [bool],
     grows: &'a [bool],
     shut: &'a [bool],
-    is_clocked: &'a [bool],
-    is_prompt: bool,
+    clocked: &'a Clocked,
     has_room: &'a [Option<bool>],
 }
 
@@ -169,10 +170,12 @@ fn free_limits(known: SoFar<'_>, idle: &Idle<'_>) -> Vec<Limit> {
     let SoFar { trace, flight, .. } = known;
     let rows = flight.iter().enumerate().map(|(ack, &now)| {
         let is_below = now + idle.slack < idle.held[ack];
+        let clocked = idle.clocked;
+        let is_unclocked = !clocked.around[ack] && (is_below || clocked.never[ack]);
         let is_idle = idle.starved[ack]
             || idle.written[ack]
             || idle.has_room[ack].is_some()
-            || (!idle.grows[ack] && (!idle.is_prompt || (is_below && !idle.is_clocked[ack])))
+            || (!idle.grows[ack] && (!clocked.whole || is_unclocked))
             || (now < idle.held[ack] && idle.exhausted[ack]);
         match (
             idle.shut[ack] || now + trace.smss > trace.rwnd[ack],
@@ -216,6 +219,21 @@ fn shut(trace: &Trace, rtt: &RoundTrips, flight: &[i64]) -> Vec<bool> {
         filled_ns.is_some_and(|filled| time - filled <= rtt.median_ns) && now + room > rwnd
     });
     each.collect()
+}
+
+/// Takes out of where the flight hugs the offered window what is told to be all that there was: what was written late, and
+/// the room that it found; or, at the sender, where ACKs release nothing at once, as they do of a window at work.
+fn leave_written(
+    trace: &Trace,
+    shut: &mut [bool],
+    (clocked, late, has_room): (&Clocked, &[Written], &[Option<bool>]),
+) {
+    for written in late {
+        shut[written.ack] = false;
+    }
+    for (ack, is_shut) in shut.iter_mut().enumerate() {
+        *is_shut &= has_room[ack].is_none() && (clocked.around[ack] || !trace.slack.is_empty());
+    }
 }
 
 /// Where the flight doubles and doubles again as in slow start: whatever the tap's place, that is a window at work.

@@ -2,6 +2,7 @@
 
 use crate::infer::given::{FEWEST_SAMPLES, HOST_NS, PROMPT_PARTS};
 use crate::infer::ordered::from;
+use crate::infer::sender::in_flight::room::{MOST_RELEASED, is_in_order};
 use crate::infer::sender::rows::before::Told;
 use crate::infer::sender::rows::rtt::RoundTrips;
 use crate::infer::sender::rows::sequence::Sequence;
@@ -35,38 +36,67 @@ impl Limit {
     pub const NAMES: [&'static str; 4] = ["cwnd", "rwnd", "application", "recovery"];
 }
 
-/// Whether the ACKs of the last round trip released segments at once (a window at work), per ACK and on the whole.
+/// Where ACKs release segments at once: a window at work.
+pub struct Clocked {
+    /// Per ACK, in the round trip before it.
+    pub around: Vec<bool>,
+    /// On the whole.
+    pub whole: bool,
+    /// Per ACK: it is one of many in a row of which none did.
+    pub never: Vec<bool>,
+}
+
+/// Whether the ACKs of the last round trip released segments at once (a window at work), and on the whole.
 ///
 /// An application or a pacer sends at its own times: by chance, one in eight of its segments follows an ACK within an
 /// eighth of the time to the next, and as many within an eighth of what lies between those behind it: of those that a
 /// radio, or an interrupt, hands over in one bunch the next comes sooner than any host answers.
-pub fn clocked(trace: &Trace, rtt: &RoundTrips, told: &[u8]) -> (Vec<bool>, bool) {
+pub fn clocked(trace: &Trace, rtt: &RoundTrips, told: &[u8]) -> Clocked {
     let count = trace.ack_ns.len();
-    let mut is_clocked = vec![false; count];
+    let mut found = Clocked {
+        around: vec![false; count],
+        whole: false,
+        never: vec![false; count],
+    };
     if rtt.rtt_ns.is_empty() {
-        return (is_clocked, false);
+        return found;
     }
     let (mut since, mut around, mut whole) = (0, Told::default(), Told::default());
     if let Some(before) = trace.before {
         whole = before.told;
     }
+    // The first ACK behind the last that released a segment at once.
+    let mut since_prompt = 0;
     for ack in 0..count {
         around.add(told[ack]);
         whole.add(told[ack]);
+        // Times that were put by a rule do not tell it of one.
+        if whole.late_in_a_row == 0 || !trace.slack.is_empty() {
+            since_prompt = ack + 1;
+        } else if whole.late_in_a_row >= FEWEST_SAMPLES.get() as u64 {
+            found.never[since_prompt..=ack].fill(true);
+            since_prompt = ack + 1;
+        }
         while since < ack && trace.ack_ns[since] < trace.ack_ns[ack] - rtt.median_ns {
             around.all -= u64::from(told[since] > 0);
             around.prompt -= u64::from(told[since] > 1);
             since += 1;
         }
-        is_clocked[ack] = around.is_clocked();
+        found.around[ack] = around.is_clocked();
     }
-    (is_clocked, whole.is_clocked())
+    found.whole = whole.is_clocked();
+    found
 }
 
 impl Told {
     fn add(&mut self, told: u8) {
         self.all += u64::from(told > 0);
         self.prompt += u64::from(told > 1);
+        match told {
+            0 => {}
+            1 => self.late_in_a_row += 1,
+            _ => self.late_in_a_row = 0,
+        }
     }
 
     fn is_clocked(self) -> bool {
@@ -134,10 +164,16 @@ fn told_within(trace: &Trace, seen: &Sequence, own_ns: i64) -> Vec<u8> {
         if known > 0 && known < count {
             let (heard, next) = (trace.ack_ns[known - 1], trace.ack_ns[known]);
             // Behind ACKs that released nothing what an application writes comes early, too, by the time to the next ACK
-            // of another train.
+            // of another train. A host may read some at once, and late; not what the first of them would have let go.
             let since = known.checked_sub(2).filter(|_| known > before + 1);
             let since = since.map_or(i64::MAX, |last| {
-                (heard - trace.ack_ns[last]).max(HOST_NS.get() * PROMPT_PARTS.get())
+                let apart_ns = heard - trace.ack_ns[last];
+                let is_late = trace.send_ns[send] - trace.ack_ns[before] > HOST_NS.get();
+                if is_late && exceeds_release(trace, seen, send, known - 1) {
+                    apart_ns
+                } else {
+                    apart_ns.max(HOST_NS.get() * PROMPT_PARTS.get())
+                }
             });
             let mut soon = ((next - heard).min(since) / PROMPT_PARTS.get()).max(own_ns);
             if soon < ANSWER_NS.get() {
@@ -157,6 +193,12 @@ fn told_within(trace: &Trace, seen: &Sequence, own_ns: i64) -> Vec<u8> {
         before = known.max(before);
     }
     told
+}
+
+/// Whether more leaves behind an ACK, from a send on, than that can have let go by itself.
+fn exceeds_release(trace: &Trace, seen: &Sequence, send: usize, ack: usize) -> bool {
+    let left = seen.newly_sent(send, seen.sends_before_next_ack[ack] as usize);
+    is_in_order(trace, ack) && left > MOST_RELEASED.get() * seen.newly_acked(ack) + trace.smss
 }
 
 /// How far apart ACKs are from one of them on, a few and as many behind those: the less of both, so that no pause counts,

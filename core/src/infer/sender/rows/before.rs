@@ -34,6 +34,8 @@ pub struct Sampled {
 pub struct Told {
     pub all: u64,
     pub prompt: u64,
+    /// How many since the last prompt one were not.
+    pub late_in_a_row: u64,
 }
 
 /// Recoveries without a timer that are sure, and those of them that went back to one segment.
