@@ -7,6 +7,7 @@ they follow ACKs.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from tcptrace_lab.reconstruct.given import (
     MAJORITY,
     MINORITY,
     NEAR_SHARE,
+    ODD_SHARE,
 )
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline, rows_from
 
@@ -92,6 +94,8 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         begin = int(begins[np.argmin(np.abs(begins + step - hint_ns - longer))])
     chosen = lags[(lags >= begin) & (lags < begin + near)]
     share = len(chosen) / len(times)
+    if hint_ns is None and _is_chance(len(chosen), len(times), len(lags), near / (high - low)):
+        return None
     # Where ACKs release them, most segments that met no queue follow one by a turn.
     if share < MAJORITY:
         # A few among many were held up on their way (a path that stood still): the queue never ran empty otherwise.
@@ -113,6 +117,20 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         is_measured=True,
         is_written=_is_written(timeline, seen, leads, turn),
     )
+
+
+def _is_chance(alike: int, leads: int, lags: int, share: float) -> bool:
+    """Whether so many leads come within one window's width of a lag by chance: of all that were looked among, each such
+    window has this `share`. Where ACKs stand close together every lag is some ACK's."""
+    by_chance = min(lags / leads * share, 1.0)
+    alike_share = alike / leads
+    if by_chance >= alike_share:
+        return True
+    # Chernoff's bound of a binomial's tail, for each of the windows.
+    odds = alike_share * math.log(alike_share / by_chance)
+    if alike < leads:
+        odds += (1.0 - alike_share) * math.log((1.0 - alike_share) / (1.0 - by_chance))
+    return leads * odds < math.log(1.0 / (share * ODD_SHARE))
 
 
 def _is_written(timeline: Timeline, seen: Arrivals, leads: Ints, turn_ns: int) -> bool:
