@@ -83,16 +83,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
     lags = np.repeat(times, behind_each) - timeline.ack_ns[rows]
     if not len(lags):
         return None
-    # The lag that most of them share: bins of half the tolerance, two together.
-    step = max(near // 2, 1)
-    bins = np.bincount(((lags - low) // step).astype(np.int64))
-    pairs = bins + np.append(bins[1:], 0)
-    begin = low + step * int(np.argmax(pairs))
-    if hint_ns is not None:
-        # ACKs that are spaced as the data are give lags a spacing apart as often.
-        begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
-        begin = int(begins[np.argmin(np.abs(begins + step - hint_ns - longer))])
-    chosen = lags[(lags >= begin) & (lags < begin + near)]
+    chosen = _most_shared(lags, low, near, expected_ns=None if hint_ns is None else hint_ns + longer)
     share = len(chosen) / len(times)
     if hint_ns is None and _is_chance(len(chosen), len(times), len(lags), near / (high - low)):
         return None
@@ -117,6 +108,22 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         is_measured=True,
         is_written=_is_written(timeline, seen, leads, turn),
     )
+
+
+def _most_shared(lags: Ints, low: int, near: int, *, expected_ns: int | None) -> Ints:
+    """Those of the lags from `low` on that lie within `near` of each other where most do, or nearest to what is
+    expected where as many do elsewhere."""
+    # Bins of half the tolerance, two together.
+    step = max(near // 2, 1)
+    bins = np.bincount(((lags - low) // step).astype(np.int64))
+    pairs = bins + np.append(bins[1:], 0)
+    begin = low + step * int(np.argmax(pairs))
+    if expected_ns is not None:
+        # ACKs that are spaced as the data are give lags a spacing apart as often.
+        begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
+        begin = int(begins[np.argmin(np.abs(begins + step - expected_ns))])
+    found: Ints = lags[(lags >= begin) & (lags < begin + near)]
+    return found
 
 
 def _is_chance(alike: int, leads: int, lags: int, share: float) -> bool:
