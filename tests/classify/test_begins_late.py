@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from docs.make_identification import draw
+from tcptrace_lab.classify.verdict import Verdict
+from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, ReceiverSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tests.claims import main_verdict
 from tests.degrade import degrade, read_packets, write_packets
@@ -24,6 +26,72 @@ TOLD = (
 NOT_ANOTHER = ((5551, 11, True, "veno", "a handshake's round trip is shorter than an empty path's of full segments"),)
 
 
+def alone(
+    window: str,
+    rate_bps: float,
+    delay_s: float,
+    buffer: int,
+    seconds: float,
+    *,
+    loss: float = 0.0,
+    seed: int,
+    timestamps: bool = True,
+    quickack_segments: int = 0,
+    jitter_s: float = 0.0,
+) -> Scenario:
+    """One sender over one queue, with SACK and delayed ACKs."""
+    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=delay_s, loss=loss)
+    control = ControlSpec(
+        window=window, recovery="sack", initial_window=10, delayed_ack_segments=2, timestamps=timestamps
+    )
+    receiver = ReceiverSpec(rwnd=1 << 30, quickack_segments=quickack_segments)
+    return Scenario(
+        path=PathSpec(nodes=(node,), return_delay_s=delay_s),
+        connections=(ConnectionSpec(control=control, receiver=receiver, jitter_s=jitter_s),),
+        duration_s=seconds,
+        profile="rfc",
+        seed=seed,
+        taps=("sender", "receiver"),
+    )
+
+
+# YeAH halves its window from the sixteenth round over a queue on, and else takes the queue: at these losses in turn.
+YEAH = alone("yeah", 2194116.9860964892, 0.05466612008349583, 13, 65.63, seed=75)
+# Of Illinois' longest round trip the capture has less up to its losses, and more behind them.
+ILLINOIS = alone(
+    "illinois",
+    21485231.804742984,
+    0.015034805002025815,
+    69,
+    6.702278165237725,
+    loss=0.0012524355695050294,
+    seed=35,
+    quickack_segments=16,
+)
+# Without timestamps: where ACKs stand so close that every lag is some ACK's, and where a recovery is under way.
+CLOSE_ACKS = alone(
+    "scalable",
+    47178754.354588665,
+    0.0060138213578966,
+    52,
+    3.052221322286657,
+    loss=0.003167241693293081,
+    seed=58,
+    timestamps=False,
+)
+UNDER_WAY = alone(
+    "scalable",
+    35014678.42102333,
+    0.006593672755683936,
+    43,
+    4.112560974243883,
+    loss=0.0005629833376446686,
+    seed=32,
+    timestamps=False,
+    jitter_s=2e-5,
+)
+
+
 def named(seed: int, number: int, *, timestamps: bool, folder: Path) -> str | None:
     """Who is named of a drawn run whose first third is not captured."""
     scenario, _ = draw(np.random.default_rng([seed, number]))
@@ -37,6 +105,32 @@ def named(seed: int, number: int, *, timestamps: bool, folder: Path) -> str | No
     verdict = main_verdict(path, without=frozenset(sender for sender, _ in done.ports[1:]))
     assert verdict is not None
     return verdict.identified.control
+
+
+def begun_late(scenario: Scenario, *, place: str, folder: Path) -> Verdict:
+    """The verdict on a run whose first third is not captured."""
+    path = folder / "late.pcap"
+    simulate(scenario).write(path, tap=place, payload=False)
+    link, packets = read_packets(path)
+    write_packets(path, *degrade(link, packets, kind="begins in avoidance", seed=scenario.seed))
+    verdict = main_verdict(path)
+    assert verdict is not None
+    return verdict
+
+
+@pytest.mark.parametrize("place", ["sender", "receiver"])
+@pytest.mark.parametrize("scenario", [pytest.param(YEAH, id="yeah"), pytest.param(ILLINOIS, id="illinois")])
+def test_what_it_counted_and_met_before_leaves_a_law_its_name(scenario: Scenario, place: str, tmp_path: Path) -> None:
+    found = begun_late(scenario, place=place, folder=tmp_path).identified
+    assert found.control == scenario.connections[0].control.window
+
+
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(CLOSE_ACKS, id="close ACKs"), pytest.param(UNDER_WAY, id="a recovery under way")]
+)
+def test_losses_refute_most_where_the_turn_to_the_sender_is_read_off_them(scenario: Scenario, tmp_path: Path) -> None:
+    found = begun_late(scenario, place="receiver", folder=tmp_path).identified
+    assert {each.candidate.name for each in found.left} == {"scalable", "yeah", "westwood"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,10 @@ def repairs_that_came(timeline: Timeline, left: Sends) -> tuple[Ints, Ints]:
 
 
 def first_repairs(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, Ints]:
-    """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above."""
+    """The first retransmission of each recovery, and the ACK that asked for it: the third that tells of data above.
+
+    Where the first ACK of a capture tells of as much, one before the capture did too: which asked is not known.
+    """
     top = reached(left.offset, left.end)
     again = np.flatnonzero((left.offset < top) & ~free)
     una, above = timeline.snd_una, timeline.delivered - timeline.snd_una
@@ -32,7 +35,7 @@ def first_repairs(timeline: Timeline, left: Sends, free: Bools) -> tuple[Ints, I
         recover = int(top[place])
         first = int(np.searchsorted(una, offset, side="left"))
         number = int(np.searchsorted(told, first, side="left"))
-        if number < len(told) and una[told[number]] <= offset:
+        if number < len(told) and told[number] > 0 and una[told[number]] <= offset:
             places.append(place)
             acks.append(int(told[number]))
     return np.array(places, dtype=np.int64), np.array(acks, dtype=np.int64)

@@ -7,6 +7,7 @@ they follow ACKs.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,7 @@ from tcptrace_lab.reconstruct.given import (
     MAJORITY,
     MINORITY,
     NEAR_SHARE,
+    ODD_SHARE,
 )
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline, rows_from
 
@@ -81,17 +83,10 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
     lags = np.repeat(times, behind_each) - timeline.ack_ns[rows]
     if not len(lags):
         return None
-    # The lag that most of them share: bins of half the tolerance, two together.
-    step = max(near // 2, 1)
-    bins = np.bincount(((lags - low) // step).astype(np.int64))
-    pairs = bins + np.append(bins[1:], 0)
-    begin = low + step * int(np.argmax(pairs))
-    if hint_ns is not None:
-        # ACKs that are spaced as the data are give lags a spacing apart as often.
-        begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
-        begin = int(begins[np.argmin(np.abs(begins + step - hint_ns - longer))])
-    chosen = lags[(lags >= begin) & (lags < begin + near)]
+    chosen = _most_shared(lags, low, near, expected_ns=None if hint_ns is None else hint_ns + longer)
     share = len(chosen) / len(times)
+    if hint_ns is None and _is_chance(len(chosen), len(times), len(lags), near / (high - low)):
+        return None
     # Where ACKs release them, most segments that met no queue follow one by a turn.
     if share < MAJORITY:
         # A few among many were held up on their way (a path that stood still): the queue never ran empty otherwise.
@@ -113,6 +108,36 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         is_measured=True,
         is_written=_is_written(timeline, seen, leads, turn),
     )
+
+
+def _most_shared(lags: Ints, low: int, near: int, *, expected_ns: int | None) -> Ints:
+    """Those of the lags from `low` on that lie within `near` of each other where most do, or nearest to what is
+    expected where as many do elsewhere."""
+    # Bins of half the tolerance, two together.
+    step = max(near // 2, 1)
+    bins = np.bincount(((lags - low) // step).astype(np.int64))
+    pairs = bins + np.append(bins[1:], 0)
+    begin = low + step * int(np.argmax(pairs))
+    if expected_ns is not None:
+        # ACKs that are spaced as the data are give lags a spacing apart as often.
+        begins = low + step * np.flatnonzero(pairs >= FULL_SHARE * pairs.max())
+        begin = int(begins[np.argmin(np.abs(begins + step - expected_ns))])
+    found: Ints = lags[(lags >= begin) & (lags < begin + near)]
+    return found
+
+
+def _is_chance(alike: int, leads: int, lags: int, share: float) -> bool:
+    """Whether so many leads come within one window's width of a lag by chance: of all that were looked among, each such
+    window has this `share`. Where ACKs stand close together every lag is some ACK's."""
+    by_chance = min(lags / leads * share, 1.0)
+    alike_share = alike / leads
+    if by_chance >= alike_share:
+        return True
+    # Chernoff's bound of a binomial's tail, for each of the windows.
+    odds = alike_share * math.log(alike_share / by_chance)
+    if alike < leads:
+        odds += (1.0 - alike_share) * math.log((1.0 - alike_share) / (1.0 - by_chance))
+    return leads * odds < math.log(1.0 / (share * ODD_SHARE))
 
 
 def _is_written(timeline: Timeline, seen: Arrivals, leads: Ints, turn_ns: int) -> bool:

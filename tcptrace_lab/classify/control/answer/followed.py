@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tcptrace_lab.classify.control.candidates.likelihood import Replay
+from tcptrace_lab.classify.control.candidates.likelihood import Replay, open_of
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -115,7 +115,17 @@ def excused(each: Replay) -> Replay:
     upto = int(hanging[-1]) + 1
     if np.count_nonzero((later >= upto) & (later < 2 * upto)) >= upto / 2:
         return each
-    return replace(each, sizes=np.where(pieces.cycle <= hanging[-1], 0.0, each.sizes))
+    hangs = pieces.cycle <= hanging[-1]
+    if each.candidate.counts_rounds:
+        hangs &= (pieces.cycle < each.candidate.remembered_losses) | _is_halved(each)
+    return replace(each, sizes=np.where(hangs, 0.0, each.sizes))
+
+
+def _is_halved(each: Replay) -> Bools:
+    """Which pieces are cuts by half: what it does that has counted enough, before the capture too."""
+    pieces = each.tape.compared.pieces
+    found: Bools = np.abs(pieces.observed - pieces.scale / 2) <= open_of(each.tape)
+    return found & pieces.places_of["reduction"]
 
 
 def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:

@@ -165,6 +165,8 @@ def is_told(heard: HeardAtLosses, before: Episode | None, loss: Episode) -> bool
 def _is_held(heard: HeardAtLosses, before: Episode | None, asked: int) -> bool:
     """Whether since the loss before the receiver's window had no room for another segment: what is outstanding at a
     loss is a window that did not grow meanwhile (RFC 5681 section 3.1, RFC 7661)."""
+    if heard.is_offered_more:
+        return False
     timeline = heard.timeline
     since = 0 if before is None else int(np.searchsorted(timeline.snd_una, before.recover, side="left"))
     span = slice(min(since, asked), asked + 1)

@@ -28,8 +28,9 @@ SLOW_TO_FORGET = {"htcp": 3, "westwood": 2}
 # What Westwood remembers is two filters of an eighth one behind the other: after so many samples, one a round trip, 3 %
 # of what was off.
 SMOOTHED_OVER = {"westwood": 40}
-# How it cuts hangs on the round trips that met a queue before, counted; no past that is asked for has them.
-COUNTS_ROUNDS = ("yeah",)
+# How it cuts hangs on the round trips that met a queue before, counted up to so many (YeAH's rho: then by half); no
+# past that is asked for has them.
+COUNTS_ROUNDS = {"yeah": 16}
 # Families of one window over two slow starts.
 TOLD_BY_THEIR_START = ("reno", "m_start")
 # Controls that pace by a model of the path: the window alone does not say what they send.
@@ -91,7 +92,7 @@ class Candidate:
     @property
     def remembered_rounds(self) -> int:
         """The same in round trips."""
-        return SMOOTHED_OVER.get(self.name, 0)
+        return SMOOTHED_OVER.get(self.name, COUNTS_ROUNDS.get(self.name, 0))
 
     @cached_property
     def phases_ms(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from tcptrace_lab.classify.control.heard.ack_columns import AckColumns
 from tcptrace_lab.classify.control.heard.heard import Heard
 from tcptrace_lab.classify.control.heard.marks import SET, TIMEOUT, Many, Mark
 from tcptrace_lab.classify.control.heard.parts import Losses
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Floats
@@ -73,6 +74,16 @@ class HeardAtLosses(Heard):
     def _of_losses(self, losses: Losses) -> list[Many]:
         at = {"ack": losses.known - 1, "now_ns": losses.time_ns}
         return [Many(place=losses.place, event=SET, columns=at), *super()._of_losses(losses)]
+
+    @cached_property
+    def is_offered_more(self) -> bool:
+        """Whether the windows offered are larger than they seem: where no SYN tells their scale they are taken for the
+        least that fit but for a few sends, and a sender keeps to the window offered (RFC 9293 section 3.8.6)."""
+        timeline = self.timeline
+        if timeline.has_scale:
+            return False
+        beyond = self.flight - (timeline.slack if len(timeline.slack) else 0) > timeline.rwnd
+        return bool(np.count_nonzero(beyond) >= FEWEST_ALIKE)
 
     @cached_property
     def before_mark(self) -> dict[int, int]:

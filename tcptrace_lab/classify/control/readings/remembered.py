@@ -202,7 +202,7 @@ def _longer(
             factor = tapes[id(each.tape)][0]
             found[factor] = nearest_of([each, found[factor]]) if factor in found else each
 
-    ask([LONGER_FACTOR**each for each in range(1, round(math.log(LONGEST_FACTOR, LONGER_FACTOR)) + 1)])
+    ask([LONGER_FACTOR**each for each in range(round(math.log(LONGEST_FACTOR, LONGER_FACTOR)) + 1)])
     for halving in range(HALVINGS if found else 0):
         factor, step = (
             next(key for key, each in found.items() if each is nearest_of(list(found.values()))),
