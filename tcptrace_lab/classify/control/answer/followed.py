@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcptrace_lab.classify.control.candidates.candidates import Candidate
 from tcptrace_lab.classify.control.candidates.likelihood import Replay
+from tcptrace_lab.classify.control.shown.compared import Compared
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -97,13 +99,9 @@ def is_followed(each: Replay) -> bool:
 def excused(each: Replay) -> Replay:
     """As if it were off nowhere up to the last of the cycles where it is that hang, by its law, on what came before the
     capture: that no replay knows. As many cycles follow, in most of which it is off nowhere."""
-    pieces, remembered = each.tape.compared.pieces, each.candidate.remembered_losses
-    if pieces.has_start or not remembered:
+    pieces, remembered = each.tape.compared.pieces, remembered_cycles(each.candidate, each.tape.compared)
+    if not remembered:
         return each
-    by_rounds = each.candidate.remembered_rounds
-    if by_rounds:
-        rounds = each.tape.compared.heard.round[pieces.ack]
-        remembered = max(int(np.max(pieces.cycle[rounds < rounds[0] + by_rounds], initial=-1)) + 1, remembered)
     # What fades is off by less and less, and once it has faded by nothing; but who goes by itself (from one loss to the
     # next) goes on from where that has led it.
     closely = SIGNED_SHARE + PER_BLUR * each.tape.compared.blur if each.candidate.fades else 1.0
@@ -116,6 +114,18 @@ def excused(each: Replay) -> Replay:
     if np.count_nonzero((later >= upto) & (later < 2 * upto)) >= upto / 2:
         return each
     return replace(each, sizes=np.where(pieces.cycle <= hanging[-1], 0.0, each.sizes))
+
+
+def remembered_cycles(candidate: Candidate, compared: Compared) -> int:
+    """Up to how many of the first cycles a candidate may go by what came before the capture."""
+    pieces, remembered = compared.pieces, candidate.remembered_losses
+    if pieces.has_start or not remembered:
+        return 0
+    by_rounds = candidate.remembered_rounds
+    if by_rounds:
+        rounds = compared.heard.round[pieces.ack]
+        remembered = max(int(np.max(pieces.cycle[rounds < rounds[0] + by_rounds], initial=-1)) + 1, remembered)
+    return remembered
 
 
 def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:
