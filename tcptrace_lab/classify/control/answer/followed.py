@@ -14,6 +14,7 @@ import numpy as np
 from tcptrace_lab.classify.control.candidates.candidates import Candidate
 from tcptrace_lab.classify.control.candidates.likelihood import Replay
 from tcptrace_lab.classify.control.shown.compared import Compared
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -106,7 +107,7 @@ def excused(each: Replay) -> Replay:
     # next) goes on from where that has led it.
     closely = SIGNED_SHARE + PER_BLUR * each.tape.compared.blur if each.candidate.fades else 1.0
     goes_on = bool(pieces.places_of["cycle"].any())
-    off, later = (np.unique(pieces.cycle[each.sizes > most]) for most in (closely, 1.0 if goes_on else closely))
+    off, later = (distinct(pieces.cycle[each.sizes > most]) for most in (closely, 1.0 if goes_on else closely))
     hanging = off[(off < remembered) & (2 * (off + 1) <= int(pieces.cycle.max()) + 1)]
     if not len(hanging):
         return each
