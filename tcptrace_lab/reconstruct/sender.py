@@ -114,7 +114,7 @@ class Sender:
         soon, last = waits[waits < _core.HOST_NS], _waits(self.timeline, of_last=True)
         if len(soon) <= FEWEST_SAMPLES or np.count_nonzero(last < _core.HOST_NS) <= MAJORITY * len(last):
             return least
-        return max(int(np.percentile(soon, LATEST_PERCENTILE)), least)
+        return max(int(_core.percentile(soon, LATEST_PERCENTILE)), least)
 
     @cached_property
     def answers_ns(self) -> int:
@@ -122,7 +122,7 @@ class Sender:
         would take as long: what lies between the two may have come in another order."""
         waits = _waits(self.timeline)
         soon = waits[waits < _core.HOST_NS]
-        return int(np.percentile(soon, 95)) if len(soon) > max(MAJORITY * len(waits), FEWEST_SAMPLES) else 0
+        return int(_core.percentile(soon, 95)) if len(soon) > max(MAJORITY * len(waits), FEWEST_SAMPLES) else 0
 
 
 def _waits(timeline: Timeline, *, of_last: bool = False) -> Ints:

@@ -11,6 +11,7 @@ import pytest
 
 from tcptrace_lab import read
 from tcptrace_lab.capture import Connection
+from tcptrace_lab.classify.control.at_losses import by_itself
 from tcptrace_lab.classify.control.at_losses.between_losses import identify_between_losses, is_exact
 from tcptrace_lab.classify.control.at_losses.by_itself import far_off
 from tcptrace_lab.classify.control.at_losses.loss_cycles import is_told
@@ -210,6 +211,35 @@ def test_a_window_that_the_receivers_hides_most_of_the_time_names_nobody() -> No
     seen: Any = SimpleNamespace(is_rwnd_limited=True)
     assert found.identified.refuted
     assert not opened_where_held(found.identified, seen).refuted
+
+
+def test_who_is_farther_off_than_another_of_its_family_is_heard_no_further_and_nothing_else_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the middle, where laws that go by delay are asked behind one least round trip after the other, and whose
+    first cycles may yet be excused: of each family the nearest is the same as if everyone were heard to the end."""
+    made = tmp_path / "made.pcap"
+    run(control_of("westwood", "sack"), LOSSY, seconds=40.0).write(made, tap="receiver", payload=False)
+    write_packets(made, *degrade(*read_packets(made), kind="begins in avoidance", seed=1))
+    dropped = list[int]()
+    within_bounds = by_itself._within_bounds
+
+    def counted(reading: Any, asked: Any, contest: Any, *more: Any) -> list[int]:
+        kept = within_bounds(reading, asked, contest, *more)
+        dropped.append(len(contest.judged()) - len(kept))
+        return kept
+
+    def everyone(reading: Any, asked: Any, contest: Any, *more: Any) -> list[int]:
+        return [number for number, _, _ in contest.judged()]
+
+    answers = []
+    for rule in (counted, everyone):
+        monkeypatch.setattr(by_itself, "_within_bounds", rule)
+        (found,) = classify(read(made))
+        assert not found.seen.timeline.has_start
+        answers.append(found.as_dict())
+    assert answers[0] == answers[1]
+    assert sum(dropped) > len(dropped)
 
 
 def test_each_refuted_control_is_explained_by_the_packet_of_a_loss() -> None:

@@ -41,7 +41,7 @@ def least_rtt(
         return unknown("no ACK can be matched with the segment it answers")
     if clock.steps_back:
         # How long the clock really took at a step back is not known: round trips across one come out short.
-        usual = float(np.percentile(samples, STEPPED_PERCENTILE)) / 1e9
+        usual = _core.percentile(samples, STEPPED_PERCENTILE) / 1e9
         if usual <= 0:
             return unknown("the clock was set back by more than the round trips took")
         words = f"{STEPPED_PERCENTILE}th percentile of {len(samples)} round trips, the clock was set back"

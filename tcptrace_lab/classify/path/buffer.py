@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.path.queues import LONGEST_BUT_STALLS_PERCENTILE, LONGEST_PERCENTILE, spread_of
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
@@ -78,10 +79,10 @@ def buffer_of(
     stalled, known = stalled_ns / 1e9 * pps.value, met.known()
     # What was read late seems to have waited in the path.
     late = float(np.ceil(max(stalled, blur)))
-    waited = np.percentile(np.minimum(met.queue, met.own), LONGEST_BUT_STALLS_PERCENTILE)
+    waited = _core.percentile(np.minimum(met.queue, met.own), LONGEST_BUT_STALLS_PERCENTILE)
     carried = max(float(np.round(waited)) - late, 0.0)
     words = _not_met(known, asked=len(met.at_loss))
-    if not words and len(known.at_loss) < AGREEING_LOSSES and stalled > spread_of(float(np.median(known.at_loss))):
+    if not words and len(known.at_loss) < AGREEING_LOSSES and stalled > spread_of(_core.median(known.at_loss)):
         # A loss is noticed in a stall as well as elsewhere: that one or two agree says nothing then.
         longest = float(known.at_loss.max())
         words = f"losses met a queue of {longest:.0f} packets, or of less: at times the tap did not read"
@@ -97,7 +98,7 @@ def _not_met(known: Met, *, asked: int) -> str:
         return "no loss met a known queue: it holds at least what was carried without one"
     if len(length) < min(MAJORITY * asked, AGREEING_LOSSES):
         return f"the queue is known of {len(length)} of {counted(asked, 'loss event')} only"
-    if np.mean(known.queue > float(np.median(length)) - SAME_PACKETS) > MAJORITY:
+    if np.mean(known.queue > _core.median(length) - SAME_PACKETS) > MAJORITY:
         # The same queue was carried without a loss most of the time: a window that does not grow, not a full buffer.
         return "losses met the queue that stood most of the time without a loss"
     return ""
@@ -117,10 +118,10 @@ def _not_one(known: Met, blur: float) -> str:
 def _full(known: Met, base_rtt: Estimate, pps: Estimate, rate: float, blur: float, *, is_rebuilt: bool) -> Estimate:
     """The buffer that all these losses found full; `rate`: the value of `pps`."""
     length = known.at_loss
-    middle = float(np.median(length))
+    middle = _core.median(length)
     # The last packet that got in found B - 1 waiting and one partly sent: it waited between B - 1 and B services, or
     # one more where the receiver delayed its ACK until the packet behind the lost one. The lower quartile avoids those.
-    value = float(np.ceil(np.percentile(length, 25) - 0.05))
+    value = float(np.ceil(_core.percentile(length, 25) - 0.05))
     is_near = np.abs(length - middle) <= spread_of(middle)
     together = length[is_near]
     # Where the rate is a lower bound (shared), so is a queue counted in packets; likewise where the round trip is high.
@@ -153,7 +154,7 @@ def are_overflows(known: Met) -> bool:
     """Whether losses happen at one queue length, the longest there is, also behind them, and that any of them had grown
     to: a full buffer, not a lossy link."""
     met, behind, queue = known.at_loss, known.behind, known.queue
-    middle = float(np.median(met))
+    middle = _core.median(met)
     spread = spread_of(middle)
     together = float(np.mean(np.abs(met - middle) <= spread))
     if (known.grown > middle + spread).any():
@@ -180,7 +181,7 @@ def are_overflows(known: Met) -> bool:
     return (
         together >= TOGETHER_SHARE
         and middle >= DELAYED_ACK_SEGMENTS
-        and middle + spread >= float(np.percentile(queue, percentile))
+        and middle + spread >= _core.percentile(queue, percentile)
     )
 
 

@@ -18,6 +18,7 @@ from tcptrace_lab.classify.path.hidden import (
     timed_unseen,
 )
 from tcptrace_lab.classify.path.path import PathEstimate
+from tcptrace_lab.reconstruct.distinct import is_among
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -58,7 +59,7 @@ def losses_by_cause(seen: Reconstruction, path: PathEstimate, who: Sender) -> di
     merged += sum(twice.values())
     if seen.is_stretched and not seen.timeline.has_sack:
         # Where ACKs are missing that said what had arrived, lost for sure is what one of the others asks for.
-        unsure = ~np.isin(lost["offset"][is_lost], seen.timeline.snd_una)
+        unsure = ~is_among(lost["offset"][is_lost], seen.timeline.snd_una)
         for event, count in zip(events[unsure].tolist(), packets[unsure].tolist(), strict=True):
             merged += min(count, found[by_event[event]])
             found[by_event[event]] -= min(count, found[by_event[event]])

@@ -117,7 +117,7 @@ def loses_at_any_length(waits: Floats, prompt: Bools, first: Bools, pps: float) 
     # Half of them differ by as much, and half of all that are known: another flow, a delayed ACK or a stall moves what
     # the length of a full buffer seems to be now and then.
     apart = DELAYED_ACK_SEGMENTS if _is_fine(pps) else BLURRED_PACKETS
-    quartiles = [np.percentile(some, [75, 25]).tolist() for some in (met, waits[~np.isnan(waits)])]
+    quartiles = [[_core.percentile(some, percent) for percent in (75, 25)] for some in (met, waits[~np.isnan(waits)])]
     return all(_is_longer(longer, shorter, pps, apart) for longer, shorter in quartiles)
 
 

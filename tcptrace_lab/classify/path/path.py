@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import later, least_alike_ns, least_rtt
 from tcptrace_lab.classify.path.buffer_by_losses import buffer_by_losses
@@ -168,7 +166,7 @@ def _is_timed(timeline: Timeline, handshake_rtt_s: float | None, clock: Clock) -
 def _swing_ns(seen: Reconstruction) -> float:
     """By how much round trips swell, but for the longest."""
     samples = seen.timeline.rtt[1]
-    return float(np.percentile(samples, 100 * FULL_SHARE) - samples.min()) if len(samples) else 0.0
+    return float(_core.percentile(samples, 100 * FULL_SHARE) - samples.min()) if len(samples) else 0.0
 
 
 def _elsewhere(seen: Reconstruction, pps: Estimate, packet_bytes: int, captured: Captured) -> PathEstimate:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.distinct import is_among
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, FULL_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -124,7 +126,7 @@ def _packets(seen: Reconstruction, most: int) -> _Packets:
     table = timeline.observed.lost()
     is_gone = ~table["spurious"]
     gone = set(zip(table["time_ns"][is_gone].tolist(), table["offset"][is_gone].tolist(), strict=True))
-    is_lost = np.isin(times, table["time_ns"][is_gone])
+    is_lost = is_among(times, table["time_ns"][is_gone])
     some = np.flatnonzero(is_lost)
     is_lost[some] = [pair in gone for pair in zip(times[some].tolist(), offsets[some].tolist(), strict=True)]
     full = timeline.smss + timeline.header_bytes
@@ -147,7 +149,7 @@ def _proposed(packets: _Packets) -> list[float]:
     bins = np.floor(np.log(rates) / ALIKE_SHARE).astype(np.int64)
     _, begins, counts = np.unique(bins, return_index=True, return_counts=True)
     most = np.argsort(-counts, kind="stable")[:TRIED_RATES]
-    return [float(np.median(rates[begins[at] : begins[at] + counts[at]])) for at in most.tolist()]
+    return [_core.median(rates[begins[at] : begins[at] + counts[at]]) for at in most.tolist()]
 
 
 def _bucket(packets: _Packets, rate: float) -> _Bucket:
@@ -173,5 +175,5 @@ def _waited(seen: Reconstruction, packets: _Packets, bucket: _Bucket) -> bool:
     high = level >= bucket.depth / 2
     if np.count_nonzero(high) < FEWEST_SAMPLES:
         return True
-    rise = float(np.median(samples[high])) - float(samples.min())
-    return rise > UNDELAYED_SHARE * float(np.median(level[high])) / bucket.rate * 1e9
+    rise = _core.median(samples[high]) - float(samples.min())
+    return rise > UNDELAYED_SHARE * _core.median(level[high]) / bucket.rate * 1e9

@@ -60,7 +60,7 @@ def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[t
     met = np.where((near >= sinces[:, None]) & is_queue[near], waited, -np.inf).max(axis=1)
     found = np.where(np.isfinite(met), met, np.nan)
     held, others = found[~free], found[free]
-    middle = float(np.median(others)) if len(others) else float("nan")
+    middle = _core.median(others) if len(others) and not np.isnan(others).any() else float("nan")
     if len(held) and not (len(held) <= len(others) and np.all(np.abs(held - middle) <= spread_of(middle))):
         return (float("nan"),) * len(found), np.zeros(len(found), dtype=bool), queue
     # What the path lost while it stood still tells of no buffer.
@@ -225,7 +225,7 @@ def jitter_of(seen: Reconstruction, pps: float, queue: Floats) -> float:
     begins, ends = np.searchsorted(rows, firsts), np.searchsorted(rows, peaks, side="right")
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         calm[begin:end] = False
-    return float(np.percentile(queue[calm], LONGEST_PERCENTILE)) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
+    return _core.percentile(queue[calm], LONGEST_PERCENTILE) if np.count_nonzero(calm) >= FEWEST_CALM else 0.0
 
 
 def held_before(seen: Reconstruction, pps: float, *sent_ns: Ints) -> tuple[Floats, ...]:
@@ -253,7 +253,7 @@ def own_queue(seen: Reconstruction) -> Floats:
 def longest_queue(queue: Floats) -> float:
     """NaN where none is known."""
     known = queue[np.isfinite(queue)]
-    return float(np.percentile(known, LONGEST_PERCENTILE)) if len(known) else float("nan")
+    return _core.percentile(known, LONGEST_PERCENTILE) if len(known) else float("nan")
 
 
 def spread_of(middle: float) -> float:

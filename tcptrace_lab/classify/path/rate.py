@@ -148,8 +148,8 @@ def _while_queued(batches: Batches, seen: Reconstruction, clock: Clock) -> Estim
     rates = runs.rates[busy]
     if not _in_bursts(runs.uneven[busy]) or np.mean(_about(rates)) < FULL_SHARE:
         return None
-    low, value, high = (float(number) for number in np.percentile(rates, [10, 50, 90]))
-    if float(np.percentile(runs.delay_ns[busy], 95)) / 1e9 * value > OTHERS_FACTOR * _most_outstanding(seen):
+    low, value, high = (_core.percentile(rates, percent) for percent in (10, 50, 90))
+    if _core.percentile(runs.delay_ns[busy], 95) / 1e9 * value > OTHERS_FACTOR * _most_outstanding(seen):
         return None
     # What a delayed ACK tells of at either end.
     blur = 1 + DELAYED_ACK_SEGMENTS / segments
@@ -165,9 +165,9 @@ def _paced_back(seen: Reconstruction) -> bool:
     if len(moving) <= FEWEST_SAMPLES:
         return False
     apart, segments = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]] / timeline.smss
-    usual = float(np.median(apart))
+    usual = _core.median(apart)
     is_even = np.abs(apart - usual) <= BIN * usual
-    is_odd = np.abs(segments - np.median(segments)) >= WITHIN_SEGMENTS
+    is_odd = np.abs(segments - _core.median(segments)) >= WITHIN_SEGMENTS
     if usual <= BATCH_NS or np.count_nonzero(is_odd) < max(FEWEST_SAMPLES, MINORITY * len(apart)):
         return False
     return bool(np.mean(is_even[is_odd]) > MAJORITY)
@@ -211,12 +211,12 @@ def _over_longer(
     evened = _about(long.rates[longer])
     near, at_once, at_length = long.rates[longer][evened], float(np.mean(_about(rates))), float(np.mean(evened))
     if at_length >= max(STEADY_SHARE, at_once):
-        low, value, high = (float(number) for number in np.percentile(near, [10, 50, 90]))
+        low, value, high = (_core.percentile(near, percent) for percent in (10, 50, 90))
         method = f"median of the rate at which runs of {longest} segments are acknowledged ({at_length:.0%} near it)"
         return Estimate(value=value, low=low, high=high, method=f"{method}; shorter ones jitter")
-    if at_once >= STEADY_SHARE or np.median(uneven) > 1 + MINORITY:
+    if at_once >= STEADY_SHARE or _core.median(uneven) > 1 + MINORITY:
         return None
-    slowest, value, fastest = (float(number) for number in np.percentile(rates, [5, 50, 95]))
+    slowest, value, fastest = (_core.percentile(rates, percent) for percent in (5, 50, 95))
     method = f"median of the rate at which runs of {segments} segments are acknowledged while a queue stands"
     return Estimate(value=value, low=slowest, method=f"{method}; it changes", between=(slowest, fastest))
 
@@ -230,7 +230,7 @@ def _as_slow_as_longer(
     rates = runs.rates[_pressed(runs, clock)]
     if found.low is None or len(rates) < FEWEST_SAMPLES:
         return found
-    return replace(found, low=min(found.low, float(np.percentile(rates, 75))))
+    return replace(found, low=min(found.low, _core.percentile(rates, 75)))
 
 
 def _stood(runs: Runs, clock: Clock) -> tuple[Floats, Floats] | None:
@@ -246,13 +246,14 @@ def _busy(runs: Runs, clock: Clock) -> Bools:
 
 
 def _swells(runs: Runs, at: Bools) -> bool:
-    shortest, longest = np.percentile(runs.base_ns + runs.delay_ns[at], [10, 90])
+    waited_ns = runs.base_ns + runs.delay_ns[at]
+    shortest, longest = (_core.percentile(waited_ns, percent) for percent in (10, 90))
     return bool(longest >= SWELLS * shortest)
 
 
 def _about(rates: Floats) -> Bools:
     """Those near the median, as near as a mode's to its middle."""
-    return beside(rates, float(np.median(rates)), 0.0)
+    return beside(rates, _core.median(rates), 0.0)
 
 
 def _most_outstanding(seen: Reconstruction) -> float:
@@ -281,7 +282,7 @@ def _segments_for(batches: Batches, seen: Reconstruction, clock: Clock) -> int |
     # Where many runs have no length, the mean pace stands for them.
     times = timeline.ack_ns[moving]
     per_segment = max(float(times[-1] - times[0]) / max(total, 1.0), 1.0)
-    typical = max(min(float(np.median(spans)), RUN_SEGMENTS * per_segment) if len(spans) else 0.0, 1.0)
+    typical = max(min(_core.median(spans), RUN_SEGMENTS * per_segment) if len(spans) else 0.0, 1.0)
     wanted = SPAN_RESOLUTIONS * clock.resolution_ns
     segments = int(np.ceil(RUN_SEGMENTS * max(wanted / typical, 1.0)))
     return segments if segments * LONGEST_SHARE <= total else None
@@ -319,7 +320,7 @@ def _mode(
     """
     if len(runs.rates) < FEWEST_SAMPLES:
         return _too_few(words)
-    blur = clock.resolution_ns / float(np.median(runs.spans_ns)) if clock.resolution_ns > BATCH_NS else 0.0
+    blur = clock.resolution_ns / _core.median(runs.spans_ns) if clock.resolution_ns > BATCH_NS else 0.0
     bins = np.floor(np.log(runs.rates) / BIN).astype(np.int32)
     peak = highest_mode(bins, blur)
     if peak is None:
@@ -336,15 +337,16 @@ def _mode(
     if peak is None:
         return unknown("the rate at which segments are acknowledged has no mode: nothing paces the ACKs")
     near = beside(rates, peak, blur)
-    low, value, high = (float(number) for number in np.percentile(rates[near], [10, 50, 90]))
+    of_mode = rates[near]
+    low, value, high = (_core.percentile(of_mode, percent) for percent in (10, 50, 90))
     # Both ends of a run are known to what two stamps can tell apart.
-    share = clock.resolution_ns / float(np.median(spans[near]))
+    share = clock.resolution_ns / _core.median(spans[near])
     low, high = low / (1 + share), high * (1 + share)
     busy = delay > BUSY_PACKETS / value * 1e9
     steady = float(np.mean(near[busy])) if np.count_nonzero(busy) >= FEWEST_SAMPLES else None
     method = f"mode of the rate at which {words} are acknowledged ({np.mean(near):.0%} of the runs)"
     if steady is not None and steady < STEADY_SHARE:
-        implied = float(np.percentile(delay, 95)) / 1e9 * value
+        implied = _core.percentile(delay, 95) / 1e9 * value
         shared = Estimate(value=value, low=low, high=None, method=method)
         return None if implied > OTHERS_FACTOR * own else _at_others_too(runs, uneven[near], shared, is_longest)
     # Under a coarse clock runs are faster by its ticks alone.
@@ -364,7 +366,7 @@ def _mode(
         or min(np.mean(near), np.mean(pressed[beside(runs.rates, peak, blur)])) < MAJORITY
         or not beside(np.array([of_all]), peak, blur).any()
         or _is_varied(uneven[near])
-        or (blur > 0 and np.median(spans[near]) > runs.base_ns)
+        or (blur > 0 and _core.median(spans[near]) > runs.base_ns)
     )
     # Nor does a queue that stands leave pauses: where it did so in few of all runs, those are as long as the window's
     # turns, or the application's.
@@ -402,8 +404,8 @@ def _at_others_too(runs: Runs, uneven: Floats, found: Estimate, is_longest: bool
 
 def _is_varied(uneven: Floats) -> bool:
     """Whether their ACKs come further apart, now and then, than full packets out of one queue."""
-    return bool(np.median(uneven) > 1 + MODE_BINS * BIN)
+    return bool(_core.median(uneven) > 1 + MODE_BINS * BIN)
 
 
 def _in_bursts(uneven: Floats) -> bool:
-    return bool(np.median(uneven) > UNEVEN)
+    return bool(_core.median(uneven) > UNEVEN)

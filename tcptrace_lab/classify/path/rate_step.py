@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.path.runs import Runs
 from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -45,7 +46,7 @@ def step_of(runs: Runs, busy: Bools, seen: Reconstruction) -> tuple[float, float
         before, after = _steady(rates[:at]), _steady(rates[at:])
         if min(before[1], after[1]) < STEADY_SHARE or (best is not None and best[2] >= before[1] + after[1]):
             continue
-        longest = [float(np.percentile(part, 95)) for part in (delays[:at], delays[at:])]
+        longest = [_core.percentile(part, 95) for part in (delays[:at], delays[at:])]
         (fast, full_ns), (slow, slow_ns) = sorted(((before[0], longest[0]), (after[0], longest[1])), reverse=True)
         is_full = np.any(np.abs(lost_in - full_ns) <= FULL_WITHIN_SHARE * full_ns)
         if is_full and fast >= STEP_FACTOR * slow and slow_ns >= np.sqrt(fast / slow) * full_ns:
@@ -64,5 +65,5 @@ def _waits_at_losses(seen: Reconstruction) -> Floats:
 
 def _steady(rates: Floats) -> tuple[float, float]:
     """The median of some rates, and the share of them that are near it."""
-    middle = float(np.median(rates))
+    middle = _core.median(rates)
     return middle, float(np.mean(np.abs(rates - middle) <= ALIKE_SHARE * middle))

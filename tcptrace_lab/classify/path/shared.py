@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR
 from tcptrace_lab.classify.path.rate import BUSY_PACKETS, rate_together
 from tcptrace_lab.classify.path.runs import BATCH_NS
@@ -36,8 +37,9 @@ def shares_queue(seen: Reconstruction, other: Reconstruction, pps: Estimate) -> 
     both = ~np.isnan(found)
     if np.count_nonzero(both) < ENOUGH_SAMPLES:
         return None
-    low, high = np.percentile(samples[both], [10, 90])
-    left, right = np.percentile(samples[both] - found[both], [25, 75])
+    low, high = (_core.percentile(samples[both], percent) for percent in (10, 90))
+    apart_ns = samples[both] - found[both]
+    left, right = (_core.percentile(apart_ns, percent) for percent in (25, 75))
     if right - left < SAME_QUEUE_SHARE * (high - low):
         return True
     return None if pps.value is not None and high - low < BUSY_PACKETS / pps.value * 1e9 else False

@@ -30,6 +30,7 @@ from tcptrace_lab.classify.sender.written import (
     stays_below,
     stays_level,
 )
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY, MINORITY, ODD_SHARE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
@@ -218,7 +219,7 @@ def _resumed_unseen(seen: Reconstruction) -> float:
     at work: what the first of them seems to have released may have been written later."""
     timeline, columns = seen.timeline, seen.timeline.observed.windows()
     acks, _ = timeline.answered_to_the_end
-    acks = np.unique(acks)
+    acks = distinct(acks)
     acks = acks[acks + 1 < len(timeline.ack_ns)]
     at = np.maximum(
         np.searchsorted(columns["time_ns"], timeline.ack_ns[np.stack((acks, acks + 1))], side="right") - 1, 0

@@ -220,4 +220,4 @@ def _decrease(seen: Reconstruction) -> float | None:
             before = part.started_by.window_before
             shares.append(seen.flight[part.first] / before if before else np.nan)
     shares = [share for share in shares if np.isfinite(share)]
-    return float(np.median(shares)) if shares else None
+    return _core.median(np.array(shares)) if shares else None

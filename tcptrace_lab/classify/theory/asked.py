@@ -23,6 +23,7 @@ from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.sender.recovery import SenderTcp
 from tcptrace_lab.classify.theory.measured import Steady
 from tcptrace_lab.controls import WINDOWS
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Timeline
@@ -173,7 +174,7 @@ def _places(buffer: Estimate) -> list[float]:
         return [buffer.value]
     if high - low < MOST_PLACES:
         return [float(places) for places in range(low, high + 1)]
-    return [float(places) for places in np.unique(np.round(np.linspace(low, high, MOST_PLACES)))]
+    return [float(places) for places in distinct(np.round(np.linspace(low, high, MOST_PLACES)))]
 
 
 def _bounds(estimate: Estimate) -> list[float]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.regime.compound import CompoundRegime
 from tcptrace_lab.reconstruct.cycles import acked_between
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline
 
@@ -60,12 +62,12 @@ def steady(seen: Reconstruction) -> Steady | None:
     at, times = np.linspace(start, end, 1024), timeline.ack_ns[rows]
     # Of hundreds of thousands those beside these moments are enough.
     behind = np.searchsorted(times, at, side="right")
-    near = np.unique(np.clip([behind - 1, behind], 0, len(times) - 1))
+    near = distinct(np.clip(np.concatenate((behind - 1, behind)), 0, len(times) - 1))
     return Steady(
         cycles=len(whole),
         throughput=acked / timeline.smss / ((end - start) / 1e9),
         period_s=(end - start) / 1e9 / len(whole),
-        w_max=float(np.median([cycle.w_max for cycle in whole])) / timeline.smss,
+        w_max=_core.median(np.array([cycle.w_max for cycle in whole])) / timeline.smss,
         loss_rate=len(events) / packets,
         loss_rate_error=float(per_cycle.std(ddof=1) / per_cycle.mean() / np.sqrt(len(per_cycle))),
         round_trip_s=float(np.interp(at, times[near], samples[near]).mean()) / 1e9,

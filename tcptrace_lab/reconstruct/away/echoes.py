@@ -150,7 +150,7 @@ class Named:
             is_ahead &= apart > (heard_ns[-1] - heard_ns[0]) / self.ticks
         if len(self.ack) < FEW_GROUPS or np.count_nonzero(is_ahead) < MINORITY * len(self.ack):
             return 0
-        return max(int(np.percentile(apart[is_ahead], AHEAD_PERCENTILE)), 1)
+        return max(int(_core.percentile(apart[is_ahead], AHEAD_PERCENTILE)), 1)
 
 
 def named_by(segments: Any, acks: Any) -> Named | None:

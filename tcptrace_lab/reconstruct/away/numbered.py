@@ -6,6 +6,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.arrivals import IP_ID_SPACE, NEVER, Arrivals, Sends, goes_back, holes, reached
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
@@ -72,7 +73,7 @@ class _Between:
         self.whole, self.seen, self.arrived = whole, seen, arrived
         self.smss, self.turn_ns = smss, turn_ns
         self.lost, self.filled = lost, filled = holes(whole)
-        self.ends = np.unique(whole.end[arrived])
+        self.ends = distinct(whole.end[arrived])
         self.below = reached(whole.offset, whole.end)
         self.goes_back = (whole.offset < self.below) & (whole.row >= 0)
         self.again = np.flatnonzero(self.goes_back)

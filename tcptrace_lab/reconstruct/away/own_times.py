@@ -16,6 +16,7 @@ from tcptrace_lab.reconstruct.away.arrivals import NEVER, Arrivals, Sends, holes
 from tcptrace_lab.reconstruct.away.echoes import Bounds
 from tcptrace_lab.reconstruct.away.first_repairs import repairs_that_came
 from tcptrace_lab.reconstruct.away.rhythm import Rhythm
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import BURST_NS, MAJORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock, sender_clock
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline, parts
@@ -170,7 +171,7 @@ def left_by(timeline: Timeline, left: Sends, seen_at: Ints) -> Ints:
 def by_timer(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, late_ns: Ints) -> Bools:
     """What fills a hole at `snd_una`, so long after any ACK that a timer sent it (RFC 6298), if it met no queue."""
     filled = holes(left)[1]
-    places = np.unique(filled[filled < NEVER])
+    places = distinct(filled[filled < NEVER])
     heard_ns = seen.time_ns[np.maximum(left.row[places], 0)] - found.turn_ns
     heard = np.searchsorted(timeline.ack_ns, heard_ns, side="right") - 1
     una = np.append(timeline.snd_una, timeline.first_offset)[heard]

@@ -211,7 +211,7 @@ def is_spaced(timeline: Timeline) -> bool:
         return False
     times, una = timeline.ack_ns[heard], timeline.snd_una[heard]
     reported = (una[FEWEST_ALIKE:] - una[:-FEWEST_ALIKE]) / timeline.smss
-    apart = np.percentile((times[FEWEST_ALIKE:] - times[:-FEWEST_ALIKE]) / reported, 100 * MINORITY)
+    apart = _core.percentile((times[FEWEST_ALIKE:] - times[:-FEWEST_ALIKE]) / reported, 100 * MINORITY)
     return bool(gaps.min() > FULL_SHARE * apart > 0)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.distinct import distinct, is_among
 from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, MINORITY, ODD_SHARE
 
 Ints = NDArray[np.int64]
@@ -139,7 +140,7 @@ def _own_tick(way: Ints) -> int:
     some = way[:: 1 + len(way) // TICK_SAMPLE]
     # The first of them mostly tell what all would: that there are enough, and that too many are no whole ticks.
     first = some[:AT_FIRST]
-    if len(np.unique(first)) < ENOUGH_STAMPS and len(np.unique(some)) < ENOUGH_STAMPS:
+    if len(distinct(first)) < ENOUGH_STAMPS and len(distinct(some)) < ENOUGH_STAMPS:
         return 1
     most = ODD_SHARE * len(some)
     ticks = (tick for tick in reversed(TICKS_NS) if np.count_nonzero(first % tick) <= most)
@@ -150,7 +151,7 @@ def _are_of_one_clock(way: Ints, other: Ints) -> bool:
     """Whether some of each have the other's stamp: what answers at once leaves with it."""
     some = way[:TICK_SAMPLE]
     meanwhile = other[(other >= some.min()) & (other <= some.max())]
-    return bool(np.mean(np.isin(some, meanwhile)) > ODD_SHARE)
+    return bool(np.mean(is_among(some, meanwhile)) > ODD_SHARE)
 
 
 def _slewed_tick(way: Ints) -> int:
@@ -311,7 +312,7 @@ def disorder_ns(offsets: Ints, lengths: Ints, late: Bools, times: Ints) -> int:
     waits = waits[waits <= _core.HOST_NS]
     if len(waits) <= MINORITY * len(late):
         return 0
-    return max(int(np.percentile(waits, 100 * (1 - MINORITY))), 0)
+    return max(int(_core.percentile(waits, 100 * (1 - MINORITY))), 0)
 
 
 def in_order(stamps: Ints, clock: Clock) -> Ints:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.timeline import Ints, Timeline, parts
 
@@ -22,7 +23,7 @@ def window_turn_ns(timeline: Timeline) -> int | None:
     if len(waits) <= FEWEST_SAMPLES:
         return None
     least = int(waits.min())
-    return least if np.percentile(waits, 100 * MINORITY) - least <= BURST_NS else None
+    return least if _core.percentile(waits, 100 * MINORITY) - least <= BURST_NS else None
 
 
 def _let_go(timeline: Timeline, edges: Ints, part: slice) -> Ints:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.tap.clock import TICK_SAMPLE
 from tcptrace_lab.reconstruct.tap.sender_clock import PARTS, RATE_TOLERANCE, RATES_HZ, Floats, Ints, unwrapped
@@ -114,7 +115,7 @@ def _step(times: Ints, clock: Ints, at: int) -> int:
     tick = _tick(times[every], clock[every])
     if tick is None or at + BESIDE > len(times) or clock[-1] <= clock[at]:
         return 0
-    rest = np.union1d(np.arange(at, min(at + BESIDE, len(times))), np.arange(at, len(times))[every])
+    rest = distinct(np.arange(at, min(at + BESIDE, len(times))), np.arange(at, len(times))[every])
     before = slice(max(at - BESIDE, 0), at)
     least = _least_behind(times[before], clock[before], tick)
     return max(int(_least_behind(times[rest], clock[rest], tick) - least), 0)

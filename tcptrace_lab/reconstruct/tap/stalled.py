@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.distinct import distinct, without
 from tcptrace_lab.reconstruct.given import (
     DELAYED_ACK_SEGMENTS,
     FEWEST_ALIKE,
@@ -128,7 +129,7 @@ def _read_late(
     # Shorter silences are a host's.
     is_short &= silence[begins[read]] > _core.HOST_NS
     # No path answers while what came together is read.
-    at_once, alone = np.unique(read[is_short & (read == answered)]), np.unique(read[is_short & (read != answered)])
+    at_once, alone = distinct(read[is_short & (read == answered)]), distinct(read[is_short & (read != answered)])
     is_unexplained = is_short & (taken + _waited(turns) < SHORTER_SHARE * full_ns)
     since = stamps[turns.asked] - (stamps - silence)[begins[read]]
     is_sooner = is_short & (taken + since < SHORTER_SHARE * full_ns)
@@ -139,27 +140,27 @@ def _read_late(
     is_often = bool(np.count_nonzero(taken < SHORTER_SHARE * handshake_ns) > MINORITY * len(taken))
     if not len(at_once) and _is_path(read, is_short, is_unexplained, is_sooner, is_often=is_often):
         return (), 0
-    every = len(np.unique(read))
+    every = len(distinct(read))
     if len(alone) > max(MINORITY * every, FEWEST_ALIKE):
         alone = alone[:0]
-    late = np.setdiff1d(np.union1d(at_once, alone), read[: int(is_first)])
+    late = without(distinct(at_once, alone), read[: int(is_first)])
     if not len(late) or len(late) > MAJORITY * every:
         return (), 0
     # Others as long made round trips longer, or lie where none was timed; what was answered as usual was read on time.
     others = np.flatnonzero(silence[begins] >= silence[begins[late]].min())
-    others = np.setdiff1d(others, answered[taken <= _core.percentile(taken, 100 * FULL_SHARE)])
+    others = without(others, answered[taken <= _core.percentile(taken, 100 * FULL_SHARE)])
     if len(others) <= MINORITY * len(begins):
-        late = np.union1d(late, others)
+        late = distinct(late, others)
     # A tap that was late once was whenever round trips are shorter than the handshake's; but where many are that were
     # read behind no silence the handshake itself was read late.
-    shorter = np.unique(read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
+    shorter = distinct(read[taken + resolution_ns < SHORTER_SHARE * handshake_ns])
     at_their_time = np.count_nonzero(silence[begins[shorter]] <= _core.HOST_NS)
     if is_told and at_their_time > max(MINORITY * every, FEWEST_ALIKE):
         return _read_late(turns, np.nan, np.nan, resolution_ns, held, is_first=is_first)
     if is_told:
-        late = np.union1d(late, shorter)
+        late = distinct(late, shorter)
     ends = np.append(begins[1:], len(stamps))
-    marks = np.unique(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
+    marks = distinct(np.concatenate([stamps[begins[at] : ends[at]] for at in late]))
     return tuple(marks.tolist()), int(silence[begins[late]].max())
 
 
@@ -167,10 +168,10 @@ def _is_path(read: Ints, is_short: Bools, is_unexplained: Bools, is_sooner: Bool
     """Whether the path itself is shorter: by more than the silence before what was asked lasted (`is_sooner`), or,
     where a host may have sent of itself behind that, than the handshake's round trip often (`is_often`), or in many
     turns one behind the other. It does not become so for a few turns and is as long as before then."""
-    turns, most = np.unique(read[is_unexplained]), MAJORITY * np.count_nonzero(is_short)
+    turns, most = distinct(read[is_unexplained]), MAJORITY * np.count_nonzero(is_short)
     if np.count_nonzero(is_unexplained) <= most or np.count_nonzero(is_sooner) > most:
         return bool(np.count_nonzero(is_sooner) > most)
-    if is_often or len(turns) > MINORITY * len(np.unique(read)):
+    if is_often or len(turns) > MINORITY * len(distinct(read)):
         return True
     meanwhile = (read >= turns[0]) & (read <= turns[-1])
     return len(turns) >= FEWEST_ALIKE and bool(
@@ -193,7 +194,7 @@ def _longer_ns(timeline: Timeline) -> int:
     apart, segments = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]] / timeline.smss
     # One that jumps tells of what had come before.
     each = apart[segments <= DELAYED_ACK_SEGMENTS] / np.maximum(segments[segments <= DELAYED_ACK_SEGMENTS], 1.0)
-    return int(np.percentile(each, 100 * MINORITY)) if len(each) > FEWEST_SAMPLES else 0
+    return int(_core.percentile(each, 100 * MINORITY)) if len(each) > FEWEST_SAMPLES else 0
 
 
 def _apart_ns(passed_ns: Ints, is_full: Bools) -> int:

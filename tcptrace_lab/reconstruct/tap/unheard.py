@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.distinct import distinct, is_among
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS
 from tcptrace_lab.reconstruct.tap.sender_clock import RATE_TOLERANCE, RATES_HZ, WRAP, signed, unwrapped
@@ -140,7 +141,7 @@ def unheard_behind(timeline: Timeline) -> Ints:
     # Behind an ACK of all that had been sent a sender waits for its application.
     begins = np.searchsorted(timeline.acks_before_send, heard, side="right")
     is_open = timeline.snd_max[np.maximum(begins - 1, 0)] > timeline.snd_una[heard]
-    found: Ints = np.unique(heard[is_open & (begins > 0)])
+    found: Ints = distinct(heard[is_open & (begins > 0)])
     return found[found < len(timeline.ack_ns) - 1]
 
 
@@ -191,14 +192,14 @@ def with_unheard(timeline: Timeline, segments: Any, stamps: Ints) -> tuple[Timel
     if tick_ns is None:
         return None
     named = _ticks(np.sort(echoed))
-    named = named[(named > known[0]) & ~np.isin(named, known)]
-    released = np.union1d(known, named)
+    named = named[(named > known[0]) & ~is_among(named, known)]
+    released = distinct(known, named)
     origin_ns = timeline.ack_ns[0] - known[0] * tick_ns
     turn_ns = float((came_ns - origin_ns - echoed * tick_ns).min())
     early_ns, late_ns = IDLE_TICKS * tick_ns, max(IDLE_TICKS * tick_ns, IDLE_SHARE * turn_ns)
     idle = _idle_arrivals(origin_ns + released * tick_ns, came_ns, early_ns, late_ns)
     silent = ((came_ns[idle] - origin_ns) / tick_ns).astype(np.int64)
-    count, named = len(named), np.union1d(named, silent[~np.isin(silent, released)])
+    count, named = len(named), distinct(named, silent[~is_among(silent, released)])
     # On the tap's clock, from the nearest that was captured before.
     before = np.searchsorted(known, named, side="right") - 1
     times = timeline.ack_ns[before] + ((named - known[before]) * tick_ns).astype(np.int64)

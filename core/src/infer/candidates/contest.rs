@@ -19,6 +19,8 @@ use crate::congestion::{Control, Heard, State};
 
 /// Candidates whose windows after those rows stay there too.
 const TOGETHER: usize = 16;
+/// Of those that go by themselves: when what they have outstanding left would not stay there of more.
+const TOGETHER_BY_THEMSELVES: usize = 4;
 /// Parts of the candidates for each thread, of all readings together.
 const PARTS: usize = 2;
 
@@ -146,13 +148,19 @@ impl Contest {
                 } = reading;
                 let groups = contestants.len().div_ceil(TOGETHER).clamp(1, most);
                 let size = contestants.len().div_ceil(groups).max(1);
+                let is_by_itself = contestants.iter().any(|each| each.by_itself.is_some());
+                let together = if is_by_itself {
+                    TOGETHER_BY_THEMSELVES
+                } else {
+                    TOGETHER
+                };
                 let ends = contestants.par_chunks_mut(size).map(|own| {
                     let mut place = place.clone();
                     let mut block = Block::default();
-                    let mut windows = vec![[(0.0, 0.0); ROWS]; own.len().min(TOGETHER)];
+                    let mut windows = vec![[(0.0, 0.0); ROWS]; own.len().min(together)];
                     let mut differences = Vec::new();
                     while block.read(tape, evidence, &mut place, reductions, upto) {
-                        for together in own.chunks_mut(TOGETHER) {
+                        for together in own.chunks_mut(together) {
                             hear_together(together, &block, &mut windows);
                             for (each, own) in together.iter_mut().zip(&windows) {
                                 each.judge(&block, own, evidence, &mut differences);

@@ -11,7 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcptrace_lab.classify.control.candidates.candidates import Candidate
 from tcptrace_lab.classify.control.candidates.likelihood import Replay, open_of
+from tcptrace_lab.classify.control.shown.compared import Compared
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
@@ -97,18 +100,14 @@ def is_followed(each: Replay) -> bool:
 def excused(each: Replay) -> Replay:
     """As if it were off nowhere up to the last of the cycles where it is that hang, by its law, on what came before the
     capture: that no replay knows. As many cycles follow, in most of which it is off nowhere."""
-    pieces, remembered = each.tape.compared.pieces, each.candidate.remembered_losses
-    if pieces.has_start or not remembered:
+    pieces, remembered = each.tape.compared.pieces, remembered_cycles(each.candidate, each.tape.compared)
+    if not remembered:
         return each
-    by_rounds = each.candidate.remembered_rounds
-    if by_rounds:
-        rounds = each.tape.compared.heard.round[pieces.ack]
-        remembered = max(int(np.max(pieces.cycle[rounds < rounds[0] + by_rounds], initial=-1)) + 1, remembered)
     # What fades is off by less and less, and once it has faded by nothing; but who goes by itself (from one loss to the
     # next) goes on from where that has led it.
     closely = SIGNED_SHARE + PER_BLUR * each.tape.compared.blur if each.candidate.fades else 1.0
     goes_on = bool(pieces.places_of["cycle"].any())
-    off, later = (np.unique(pieces.cycle[each.sizes > most]) for most in (closely, 1.0 if goes_on else closely))
+    off, later = (distinct(pieces.cycle[each.sizes > most]) for most in (closely, 1.0 if goes_on else closely))
     hanging = off[(off < remembered) & (2 * (off + 1) <= int(pieces.cycle.max()) + 1)]
     if not len(hanging):
         return each
@@ -126,6 +125,18 @@ def _is_halved(each: Replay) -> Bools:
     pieces = each.tape.compared.pieces
     found: Bools = np.abs(pieces.observed - pieces.scale / 2) <= open_of(each.tape)
     return found & pieces.places_of["reduction"]
+
+
+def remembered_cycles(candidate: Candidate, compared: Compared) -> int:
+    """Up to how many of the first cycles a candidate may go by what came before the capture."""
+    pieces, remembered = compared.pieces, candidate.remembered_losses
+    if pieces.has_start or not remembered:
+        return 0
+    by_rounds = candidate.remembered_rounds
+    if by_rounds:
+        rounds = compared.heard.round[pieces.ack]
+        remembered = max(int(np.max(pieces.cycle[rounds < rounds[0] + by_rounds], initial=-1)) + 1, remembered)
+    return remembered
 
 
 def grows_alone(each: Replay, rivals: Sequence[Replay]) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tcptrace_lab.classify.control.shown.epoch import Epoch
 from tcptrace_lab.classify.control.shown.tape import Tape
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 
 # Fewer round trips, or less growth, have no shape.
@@ -34,7 +35,7 @@ def _windows(tape: Tape, epoch: Epoch) -> tuple[list[int], list[float]]:
     """The round trips of an epoch in which the flight was the window, and the most outstanding in each."""
     is_limited = epoch.is_limited
     rounds, flight = epoch.rounds[is_limited], epoch.flight[is_limited]
-    numbers = np.unique(rounds)
+    numbers = distinct(rounds)
     return numbers.tolist(), [float(flight[rounds == number].max()) / tape.smss for number in numbers]
 
 

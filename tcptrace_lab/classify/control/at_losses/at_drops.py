@@ -19,6 +19,7 @@ import numpy as np
 
 from tcptrace_lab.classify.control.candidates.likelihood import REFUTED
 from tcptrace_lab.classify.control.shown.tape import Tape
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -98,7 +99,7 @@ class Drops:
     def can_tell(self) -> bool:
         """Whether a full queue ended most cycles, and enough kinds of them."""
         is_rule = np.count_nonzero(self.is_full) >= MAJORITY * len(self.kind)
-        return bool(is_rule) and self.is_no_chance(len(np.unique(self.kind[self.is_full])))
+        return bool(is_rule) and self.is_no_chance(len(distinct(self.kind[self.is_full])))
 
     def is_no_chance(self, kinds: int) -> bool:
         """Whether chance would hardly come to the ACKs of so many kinds, each one among those of a round trip."""

@@ -20,6 +20,7 @@ from functools import partial
 
 import numpy as np
 
+from tcptrace_lab import _core
 from tcptrace_lab.classify.control.answer.identified import HIDDEN, Identified
 from tcptrace_lab.classify.control.answer.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.at_losses.at_drops import Drops, followed_alone
@@ -49,6 +50,7 @@ from tcptrace_lab.classify.control.heard.heard_at_losses import HeardAtLosses
 from tcptrace_lab.classify.control.readings.identify import INITIAL_WINDOW, first_windows
 from tcptrace_lab.classify.control.shown.evidence import Misfits
 from tcptrace_lab.classify.sender.initial_window import Captured, initial_window
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -210,9 +212,9 @@ def _may_keep(each: Replay, readings: Sequence[Cycles], kinds: Ints) -> bool:
         return False
     tape, ends = each.tape, reading.pieces.reductions.mark[reading.is_end]
     cwnd = play(each.candidate, reading, tape, initial_window=each.initial_window, later_ns=each.later_ns)
-    rows = np.unique(tape.row_of_mark[ends])
+    rows = distinct(tape.row_of_mark[ends])
     left = np.minimum.reduceat(cwnd, rows)[:-1] / cwnd[rows[:-1]]
-    if len(left) and np.median(left) < MILD_SHARE:
+    if len(left) and _core.median(left) < MILD_SHARE:
         return False
     error = reading.off(reading.begins)
     kept = Misfits(error=error, expected=reading.begins)
@@ -232,10 +234,10 @@ def _left(families: Sequence[Replay], kinds: Ints) -> tuple[Replay, ...]:
 def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
     # Of one cycle all pieces are off where its beginning was read wrong: one disturbance.
     cycles = each.tape.compared.pieces.stretch
-    unfit, fewest = (len(np.unique(cycles[_is_off(one, kinds)])) for one in (each, best))
+    unfit, fewest = (len(distinct(cycles[_is_off(one, kinds)])) for one in (each, best))
     if unfit - fewest >= FEWEST_MORE[each.candidate.is_by_delay]:
         return True
-    noise = max(float(np.quantile(best.sizes, NOISE_SHARE)), LEAST_NOISE_SHARE)
+    noise = max(_core.percentile(best.sizes, 100 * NOISE_SHARE), LEAST_NOISE_SHARE)
     # Where the best is off nowhere: once by so much that chance would have brought a disturbed cycle to where the best
     # is once in a hundred times.
     if not best.unfit and bool((math.exp(REFUTED) * (best.sizes + noise) < each.sizes).any()):
@@ -243,7 +245,7 @@ def _is_refuted(each: Replay, best: Replay, kinds: Ints) -> bool:
     told = TAIL * (np.log1p((each.sizes / noise) ** 2) - np.log1p((best.sizes / noise) ** 2))
     told = np.bincount(kinds, np.clip(told, -MOST_PER_PIECE, MOST_PER_PIECE)) / np.bincount(kinds)
     is_clear = (each.sizes > best.sizes + CLEAR_OF_NOISE * noise) & (np.abs(each.misfits.error) > EXACT_SEGMENTS)
-    return bool(told.sum() > REFUTED and len(np.unique(cycles[is_clear])) >= FEWEST_ALIKE)
+    return bool(told.sum() > REFUTED and len(distinct(cycles[is_clear])) >= FEWEST_ALIKE)
 
 
 def _is_off(each: Replay, kinds: Ints) -> Bools:
@@ -265,5 +267,5 @@ def _are_telling(compared: Cycles) -> bool:
     """Whether what it came to is of several kinds, and no one cycle over and over, which another law comes by chance to
     the same end of: but for one so long that its end is read finer than laws are told apart by."""
     share = FITS_SHARES["cycle"] * compared.pieces.observed[compared.is_end]
-    is_fine = bool(np.median(share) >= FITS_SEGMENTS)
-    return is_fine or len(np.unique(compared.kinds)) >= FEWEST_ALIKE
+    is_fine = bool(_core.median(share) >= FITS_SEGMENTS)
+    return is_fine or len(distinct(compared.kinds)) >= FEWEST_ALIKE

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from operator import not_
+from types import MappingProxyType
 
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.classify.control.answer.followed import excused
+from tcptrace_lab.classify.control.answer.followed import excused, remembered_cycles
 from tcptrace_lab.classify.control.answer.refuted import CLEAR_OF_NOISE
 from tcptrace_lab.classify.control.at_losses.loss_cycles import Cycles, is_told
 from tcptrace_lab.classify.control.candidates.candidates import Candidate
-from tcptrace_lab.classify.control.candidates.hearing import UNFIT_SHARE
+from tcptrace_lab.classify.control.candidates.hearing import UNFIT_SHARE, stages
 from tcptrace_lab.classify.control.candidates.likelihood import (
     FITS_SEGMENTS,
     FITS_SHARES,
     Replay,
     log_likelihood,
+    log_likelihoods,
     open_of,
 )
 from tcptrace_lab.classify.control.readings.remembered import HALVINGS, STEP_SHARE, rising
@@ -28,6 +30,10 @@ from tcptrace_lab.classify.control.shown.tape import Tape, Tapes, clock_zero_ns
 from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.timeline import Floats
 
+# A tape, who hears it, and by how much later every time is.
+Hearing = tuple[Tape, Candidate, int]
+# How often a candidate is off, and how far.
+Rank = tuple[int, float]
 # A twentieth of what is open, a segment and a little, is nothing: windows are counted in whole segments.
 LEAST_NOISE_SHARE = 0.05
 # A round trip without a queue may be as short, to one over the queue that a loss met: that held four times the path.
@@ -41,8 +47,10 @@ def nearest(
     begins_with: int,
     *,
     remembers_ns: int | None = None,
+    known: Mapping[str, Replay] = MappingProxyType({}),
 ) -> dict[str, Replay]:
-    """Of each family the nearest; `remembers_ns`: the least round trip from before the capture.
+    """Of each family the nearest; `remembers_ns`: the least round trip from before the capture; `known`: a family may
+    be left out if that is nearer.
 
     In the first reading, and there as the table's clocks begin, first: who is far off there is asked about no other.
     """
@@ -53,11 +61,15 @@ def nearest(
         heard = [*hearings(reading, [each for each in asked if each.name not in out], handshake_rtt_ns, remembers_ns)]
         if reading is readings[0]:
             is_first = [id(each) in first and not later_ns for _, each, later_ns in heard]
-            _keep_nearest(best, _replays(reading, [*compress(heard, is_first)], begins_with))
+            others = [*compress(heard, map(not_, is_first))]
+            # Who is far off is told beside the nearest of the other families.
+            is_last = not others and len(readings) == 1
+            is_alone = len({each.name for each in asked}) == 1
+            bounds = known if is_last or is_alone else {}
+            _keep_nearest(best, reading, [*compress(heard, is_first)], begins_with, bounds)
             out = far_off(best)
-            others = compress(heard, map(not_, is_first))
             heard = [(tape, each, later_ns) for tape, each, later_ns in others if each.name not in out]
-        _keep_nearest(best, _replays(reading, heard, begins_with))
+        _keep_nearest(best, reading, heard, begins_with, known)
     return best
 
 
@@ -73,7 +85,10 @@ def nearest_behind_pasts(
     turn_ns, found = readings[0].turn_ns, dict[str, tuple[Replay, float]]()
 
     def ask(some: Sequence[Candidate], share: float, upto: int) -> None:
-        for name, each in nearest(readings[:upto], some, None, begins_with, remembers_ns=int(share * turn_ns)).items():
+        nearer = {name: each for name, (each, _) in found.items()}
+        remembers_ns = int(share * turn_ns)
+        heard = nearest(readings[:upto], some, None, begins_with, remembers_ns=remembers_ns, known=nearer)
+        for name, each in heard.items():
             if name not in found or rank(each) < rank(found[name][0]):
                 found[name] = each, share
 
@@ -97,16 +112,31 @@ def _on_their_clocks(asked: Sequence[Candidate]) -> list[Candidate]:
     return [each for each in asked if each.phases_ms == first[each.name]]
 
 
-def _keep_nearest(best: dict[str, Replay], replays: Iterable[Replay]) -> None:
-    for each in replays:
-        name = each.candidate.name
-        if name not in best or rank(each) < rank(best[name]):
-            best[name] = each
+def _keep_nearest(
+    best: dict[str, Replay],
+    reading: Cycles,
+    asked: Sequence[Hearing],
+    initial_window: int,
+    known: Mapping[str, Replay],
+) -> None:
+    """The nearest of each family there as well; of one of which none is known yet one is heard to the end first: the
+    others may soon be farther off than that."""
+    opening: dict[str, Hearing] = {}
+    for hearing in asked:
+        if hearing[1].name not in best and hearing[1].name not in known:
+            opening.setdefault(hearing[1].name, hearing)
+    opens = {id(hearing) for hearing in opening.values()}
+    for some in ([*opening.values()], [hearing for hearing in asked if id(hearing) not in opens]):
+        bounds = {name: min(rank(each[name]) for each in (best, known) if name in each) for name in {*best, *known}}
+        for each in _replays(reading, some, initial_window, bounds):
+            name = each.candidate.name
+            if name not in best or rank(each) < rank(best[name]):
+                best[name] = each
 
 
 def hearings(
     reading: Cycles, asked: Sequence[Candidate], handshake_rtt_ns: int | None, remembers_ns: int | None = None
-) -> Iterator[tuple[Tape, Candidate, int]]:
+) -> Iterator[Hearing]:
     """Every tape of a reading with everyone who hears it as no other, and by how much later its clock's tick
     may begin."""
     tapes = Tapes(reading, handshake_rtt_ns)
@@ -139,12 +169,13 @@ def _begins(reading: Cycles) -> tuple[int, int | None]:
     return int(timeline.send_ns[0]) - zero_ns, since_ns
 
 
-def _replays(reading: Cycles, asked: Iterable[tuple[Tape, Candidate, int]], initial_window: int) -> Iterator[Replay]:
-    """Everyone of one reading, side by side."""
-    entries = [*asked]
-    if not entries:
+def _replays(
+    reading: Cycles, asked: Sequence[Hearing], initial_window: int, bounds: Mapping[str, Rank]
+) -> Iterator[Replay]:
+    """Everyone of one reading, side by side; but who is farther off than its family's bound is heard no further."""
+    if not asked:
         return
-    tapes = list({id(tape): tape for tape, _, _ in entries}.values())
+    tapes = list({id(tape): tape for tape, _, _ in asked}.values())
     number = {id(tape): place for place, tape in enumerate(tapes)}
     pieces = reading.pieces
     contest = _core.Contest(
@@ -153,14 +184,20 @@ def _replays(reading: Cycles, asked: Iterable[tuple[Tape, Candidate, int]], init
         [tape.reduction_rows for tape in tapes],
         [
             (number[id(tape)], each.sender(initial_window=initial_window, smss=tape.smss), later_ns)
-            for tape, each, later_ns in entries
+            for tape, each, later_ns in asked
         ],
         by_themselves=_begins(reading),
     )
-    # The last mark that is judged stands before this ACK, if there is one.
-    behind = int(reading.heard.mark_acks[pieces.reductions.mark].max(initial=-1)) + 1
-    contest.advance(behind if behind < len(reading.heard.timeline.ack_ns) else None)
-    for (tape, each, later_ns), (_, _, expected) in zip(entries, contest.judged(), strict=True):
+    # Every mark that is judged stands before the ACK behind its own, if there is one.
+    behind = np.maximum.accumulate(reading.heard.mark_acks[pieces.reductions.mark]) + 1
+    opened = open_of(tapes[0])
+    for judged in stages(len(behind), 1) if bounds else ():
+        contest.advance(int(behind[judged - 1]))
+        contest.keep(_within_bounds(reading, asked, contest, opened, bounds))
+    last = int(behind.max(initial=0))
+    contest.advance(last if last < len(reading.heard.timeline.ack_ns) else None)
+    for place, _, expected in contest.judged():
+        tape, each, later_ns = asked[place]
         error = reading.off(expected)
         yield excused(
             Replay(
@@ -169,9 +206,32 @@ def _replays(reading: Cycles, asked: Iterable[tuple[Tape, Candidate, int]], init
                 initial_window=initial_window,
                 later_ns=later_ns,
                 misfits=Misfits(error=error, expected=expected),
-                sizes=np.abs(error) / open_of(tape),
+                sizes=np.abs(error) / opened,
             )
         )
+
+
+def _within_bounds(
+    reading: Cycles, asked: Sequence[Hearing], contest: _core.Contest, opened: Floats, bounds: Mapping[str, Rank]
+) -> list[int]:
+    """The numbers of who is no farther off by now than its family's bound, even if what may yet be excused is."""
+    heard = contest.judged()
+    expected = np.full((len(heard), len(opened)), np.nan)
+    for row, (_, _, own) in zip(expected, heard, strict=True):
+        row[: len(own)] = own
+    # What nobody was judged by yet counts nothing.
+    sizes = np.nan_to_num(np.abs(reading.off(expected)) / opened)
+    candidates = [asked[number][1] for number, _, _ in heard]
+    remembered = {id(each): remembered_cycles(each, reading) for each in candidates}
+    for row, each in zip(sizes, candidates, strict=True):
+        row[reading.pieces.cycle < remembered[id(each)]] = 0.0
+    unfit = np.count_nonzero(sizes > 1.0, axis=1)
+    likely = log_likelihoods(sizes, LEAST_NOISE_SHARE, math.inf)
+    return [
+        number
+        for (number, _, _), each, *least in zip(heard, candidates, unfit, likely, strict=True)
+        if each.name not in bounds or (least[0], -least[1]) <= bounds[each.name]
+    ]
 
 
 def starting_as_seen(
@@ -194,7 +254,8 @@ def starting_as_seen(
     return found
 
 
-def rank(each: Replay) -> tuple[int, float]:
+def rank(each: Replay) -> Rank:
+    """How near it is: how often it is off, and how far."""
     return each.unfit, -log_likelihood(each.sizes, LEAST_NOISE_SHARE, math.inf)
 
 

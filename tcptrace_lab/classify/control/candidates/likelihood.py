@@ -91,7 +91,7 @@ class Replay:
     @property
     def residual(self) -> float | None:
         """The median error in units of what is open, as far as it was heard."""
-        return float(np.median(self.sizes[self.is_heard])) if len(self.sizes) else None
+        return _core.median(self.sizes[self.is_heard]) if len(self.sizes) else None
 
     @cached_property
     def starts_as_seen(self) -> bool:
@@ -159,14 +159,14 @@ def noise_of(replays: Sequence[Replay]) -> Floats:
         return np.ones(0)
     tape = judged[0].tape
     inferred = SLACK_NOISE_SHARE * tape.compared.pieces.inferred / open_of(tape)
-    least = max(noise_among(table_of(judged)), float(np.median(inferred)))
+    least = max(noise_among(table_of(judged)), _core.median(inferred))
     found: Floats = np.clip(inferred, least, 1.0)
     return found
 
 
 def noise_among(sizes: Floats) -> float:
     """A row of errors for each candidate."""
-    return min(max(float(np.quantile(sizes, NOISE_SHARE, axis=1).min()), LEAST_NOISE_SEGMENTS), 1.0)
+    return min(max(min(_core.percentile(each, 100 * NOISE_SHARE) for each in sizes), LEAST_NOISE_SEGMENTS), 1.0)
 
 
 def log_likelihood(

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tcptrace_lab.classify.control.candidates.likelihood import Replay
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints
@@ -22,7 +23,7 @@ def silences(seen: Reconstruction) -> Ints:
     timeline = seen.timeline
     jumps = np.flatnonzero(timeline.send_offset[1:] > timeline.snd_max[:-1]) + 1
     # What is missing passed between the ACKs known at the send before and at this one, or just before the next.
-    ends = np.unique(timeline.acks_before_send[np.concatenate((jumps - 1, jumps))])
+    ends = distinct(timeline.acks_before_send[np.concatenate((jumps - 1, jumps))])
     ends = ends[(ends > 0) & (ends < len(timeline.ack_ns))]
     silent_ns = timeline.ack_ns[ends] - timeline.ack_ns[ends - 1]
     found: Ints = ends[silent_ns > MAJORITY * seen.typical_rtt_ns]

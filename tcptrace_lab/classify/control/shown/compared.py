@@ -175,7 +175,7 @@ class Compared:
         if not len(moves):
             return np.inf
         held = heard.timeline.newly_acked[moves] - (heard.top[moves + 1] - heard.top[moves])
-        return max(float(np.percentile(held, ONE_PERCENTILE)) / self.smss, 0.0)
+        return max(_core.percentile(held, ONE_PERCENTILE) / self.smss, 0.0)
 
     @cached_property
     def at_once(self) -> tuple[float, float]:
@@ -190,8 +190,9 @@ class Compared:
         acked = np.maximum(timeline.newly_acked, 0)
         stamp = np.cumsum(np.diff(timeline.ack_ns, prepend=timeline.ack_ns[:1]) != 0)
         others = np.bincount(stamp, weights=acked)[stamp] - acked
-        many, one = np.percentile(others[acked > 0], [MANY_PERCENTILE, ONE_PERCENTILE]) / self.smss
-        return float(many), float(one)
+        others = others[acked > 0]
+        many, one = (_core.percentile(others, percent) / self.smss for percent in (MANY_PERCENTILE, ONE_PERCENTILE))
+        return many, one
 
     @cached_property
     def blur(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.distinct import distinct
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
@@ -73,7 +74,7 @@ def _has_paused(seen: Reconstruction, times: Ints) -> Bools:
     """
     timeline = seen.timeline
     _, sends = timeline.answered_to_the_end
-    sends = np.unique(sends)
+    sends = distinct(sends)
     sends = sends[sends > 0]
     idle = sends[timeline.send_ns[sends] - timeline.send_ns[sends - 1] >= _core.LEAST_RTO_NS]
     # Nanoseconds of the last of either kind, or from before everything.
