@@ -7,6 +7,7 @@ import numpy as np
 
 from tcptrace_lab.classify.sender.recovering import holed_beside, silent_behind
 from tcptrace_lab.classify.sender.shares import UNKNOWN, by_limit, move, share_of, spans_of, within
+from tcptrace_lab.reconstruct.distinct import without
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES
 from tcptrace_lab.reconstruct.losses import DUP_THRESH
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -61,7 +62,7 @@ def is_scale_of_missing(seen: Reconstruction, tap: Tap) -> bool:
     timeline = seen.timeline
     slack = DELAYED_ACK_SEGMENTS * timeline.smss
     beyond = np.flatnonzero(seen.flight > timeline.rwnd // 2 + slack)
-    return len(np.setdiff1d(beyond, unheard_behind(timeline))) < FEWEST_SAMPLES
+    return len(without(beyond, unheard_behind(timeline))) < FEWEST_SAMPLES
 
 
 def begun_before(seen: Reconstruction, tap: Tap) -> dict[str, float]:
