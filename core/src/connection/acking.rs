@@ -6,6 +6,7 @@ use super::outstanding::SentSegment;
 use super::packet::TcpPacket;
 use super::sequence::unwrap;
 use crate::infer::{AckContent, above, received_twice};
+use crate::recovery::LEAST_RTO_NS;
 
 /// What an ACK did, for the side that sent it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -208,7 +209,7 @@ impl Flow {
                 && front.is(SentSegment::HAS_TS)
                 && front.ts_val == packet.ts_ecr
             {
-                ts_rtt = passed(front.time, packet.time);
+                ts_rtt = Some(packet.time.saturating_sub(front.time));
             }
             if front.end() > offset {
                 self.outstanding.mark_partly_acked();
@@ -221,15 +222,22 @@ impl Flow {
                 && !front.is(SentSegment::PARTLY_ACKED)
                 && self.acked_sent_at <= front.time
             {
-                rtt = passed(front.time, packet.time);
+                rtt = Some(packet.time.saturating_sub(front.time));
             }
             self.acked_sent_at = self.acked_sent_at.max(front.time);
             self.outstanding.pop();
         }
         if let Some(sample) = rtt {
             if self.counts.rtt.is_empty() && offset == 0 && self.isn.is_some() {
-                self.counts.handshake_rtt = Some(sample);
+                // None where the clock was set back; what stamps err by is less than any timer waits.
+                let is_known = sample > -LEAST_RTO_NS.get();
+                self.counts.handshake_rtt = is_known.then_some(sample.max(0));
             }
+        }
+        // Nothing takes less than no time.
+        rtt = rtt.filter(|&sample| sample >= 0);
+        ts_rtt = ts_rtt.filter(|&sample| sample >= 0);
+        if let Some(sample) = rtt {
             self.counts.rtt.add(sample);
         }
         if let Some(sample) = ts_rtt {
@@ -241,9 +249,4 @@ impl Flow {
             echoes_older,
         }
     }
-}
-
-/// How long it took; none where the clock was set back meanwhile.
-fn passed(since: i64, until: i64) -> Option<i64> {
-    Some(until.saturating_sub(since)).filter(|&taken| taken >= 0)
 }

@@ -49,11 +49,13 @@ def as_heard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> tuple[Timeline
 
 @dataclass(frozen=True, kw_only=True)
 class _Ticks:
-    """The ticks of the receiver's clock in which there were ACKs: the first ACK of each and the last; how many bytes
-    echo it; how many were known to have arrived at its end, and whether nothing had out of order."""
+    """The ticks of the receiver's clock in which there were ACKs: the first ACK of each and the last; whether anything
+    echoes it, and how many bytes that left at once; how many were known to have arrived at its end, and whether nothing
+    had out of order."""
 
     first: Ints
     last: Ints
+    is_named: Bools
     sent: Ints
     gone: Ints
     is_calm: Bools
@@ -66,20 +68,29 @@ def unheard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bools:
     first = np.flatnonzero(np.diff(clock, prepend=clock[0] - 1))
     last = np.append(first[1:], len(clock)) - 1
     gone = timeline.delivered[last]
-    ticks = _Ticks(
-        first=first,
-        last=last,
-        sent=_sent(echo, seen.end - seen.offset, clock[first]),
-        gone=gone,
-        is_calm=gone == timeline.snd_una[last],
-    )
+    # Of each segment the tick that it echoes.
+    tick = np.minimum(np.searchsorted(clock[first], echo), len(first) - 1)
+    known = np.flatnonzero(clock[first[tick]] == echo)
+    is_named = np.zeros(len(first), dtype=bool)
+    is_named[tick[known]] = True
+    named = np.flatnonzero(is_named)
     found = np.zeros(len(clock), dtype=bool)
-    named = np.flatnonzero(ticks.sent)
+    if len(named) < FEWEST_ALIKE:
+        return found
     # Of what was reordered the first that echoes it so late.
-    segments = np.searchsorted(np.maximum.accumulate(echo), clock[first[named]])
-    at_once = _at_once(timeline, seen, segments, (first[named], last[named]))
+    leads = np.minimum(np.searchsorted(np.maximum.accumulate(echo), clock[first[named]]), len(echo) - 1)
+    own = sender_clock(seen.stamp[leads], timeline.ack_ns[first[named]])
+    if own is None:
+        return found
+    # When its tick was over: that of the ACK, and one more. An application writes when it does.
+    soon = known[own.ends(seen.stamp[known]) - timeline.ack_ns[last[tick[known]]] <= 2 * own.tick_ns]
+    sent = np.bincount(tick[soon], seen.end[soon] - seen.offset[soon], len(first)).astype(np.int64)
+    at_once = sent[named] > 0
     if np.count_nonzero(at_once) < MAJORITY * len(named):
         return found
+    ticks = _Ticks(
+        first=first, last=last, is_named=is_named, sent=sent, gone=gone, is_calm=gone == timeline.snd_una[last]
+    )
     answers = at_once & ticks.is_calm[named]
     unnamed, short = (_of(timeline, ticks, named, answers) for _of in (_unnamed, _last_of_named))
     # A window at work does not shrink without a loss: one that often lets go less than it was told does not answer each
@@ -97,9 +108,9 @@ def _unnamed(timeline: Timeline, ticks: _Ticks, named: Ints, answers: Bools) -> 
     owed = np.diff(ticks.gone[named], prepend=timeline.first_offset)
     half, sent = timeline.smss // 2, ticks.sent[named]
     answers = answers & (sent + half >= owed)
-    following = np.searchsorted(named, np.arange(len(ticks.sent)))
+    following = np.searchsorted(named, np.arange(len(ticks.first)))
     tells = np.diff(ticks.gone, prepend=timeline.first_offset) > 0
-    found: Bools = (ticks.sent == 0) & tells & ticks.is_calm & np.append(answers, False)[following]
+    found: Bools = ~ticks.is_named & tells & ticks.is_calm & np.append(answers, False)[following]
     return found
 
 
@@ -111,26 +122,4 @@ def _last_of_named(timeline: Timeline, ticks: _Ticks, named: Ints, answers: Bool
     is_short = answers & (own > half) & (sent + half >= owed - own) & (sent < owed - half)
     makes_up = answers & (sent + half >= owed + np.append(0, own[:-1]))
     found: Ints = last[is_short & np.append(makes_up[1:], False)]
-    return found
-
-
-def _at_once(timeline: Timeline, seen: Arrivals, segments: Ints, acks: tuple[Ints, Ints]) -> Bools:
-    """Whether each of these segments, the first to echo its tick, left by its sender's clock within a tick of that
-    after the `acks`, the first and the last of the other: an application writes when it does."""
-    assert seen.stamp is not None
-    stamp = seen.stamp[np.minimum(segments, len(seen.stamp) - 1)]
-    first_ns, last_ns = (timeline.ack_ns[ack] for ack in acks)
-    clock = sender_clock(stamp, first_ns)
-    if clock is None:
-        return np.zeros(len(stamp), dtype=bool)
-    # When its tick was over: that of the ACK, and one more.
-    found: Bools = clock.ends(stamp) - last_ns <= 2 * clock.tick_ns
-    return found
-
-
-def _sent(echo: Ints, sizes: Ints, ticks: Ints) -> Ints:
-    """How many bytes echo each tick."""
-    place = np.minimum(np.searchsorted(ticks, echo), len(ticks) - 1)
-    is_known = ticks[place] == echo
-    found: Ints = np.bincount(place[is_known], sizes[is_known], len(ticks)).astype(np.int64)
     return found

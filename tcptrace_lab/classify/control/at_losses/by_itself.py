@@ -84,25 +84,30 @@ def nearest_behind_pasts(
     """
     turn_ns, found = readings[0].turn_ns, dict[str, tuple[Replay, float]]()
 
-    def ask(some: Sequence[Candidate], share: float, upto: int) -> None:
+    def ask(some: Sequence[Candidate], share: float, within: Sequence[Cycles]) -> None:
         nearer = {name: each for name, (each, _) in found.items()}
         remembers_ns = int(share * turn_ns)
-        heard = nearest(readings[:upto], some, None, begins_with, remembers_ns=remembers_ns, known=nearer)
+        heard = nearest(within, some, None, begins_with, remembers_ns=remembers_ns, known=nearer)
         for name, each in heard.items():
             if name not in found or rank(each) < rank(found[name][0]):
                 found[name] = each, share
 
     first, share = _on_their_clocks(asked), 1.0
     while share >= SHORTEST_SHARE:
-        ask(first, share, 1)
+        ask(first, share, readings[:1])
         share *= STEP_SHARE
     out = far_off({**known, **{name: min(best, known[name], key=rank) for name, (best, _) in found.items()}})
     for halving in range(HALVINGS):
         step = STEP_SHARE ** (0.5 ** (halving + 1))
         for name, (best, share) in list(found.items()):
-            own = [each for each in asked if each.name == name and best.unfit and name not in out]
-            for beside in (share * step, min(share / step, 1.0)) if own else ():
-                ask(own, beside, len(readings))
+            if not best.unfit or name in out:
+                continue
+            # Once told, which of a family on which clock, and by which reading, changes no more.
+            is_told = halving > 0
+            own = [best.candidate] if is_told else [each for each in asked if each.name == name]
+            within = [reading for reading in readings if not is_told or reading is best.tape.compared]
+            for beside in (share * step, min(share / step, 1.0)):
+                ask(own, beside, within)
     return {name: best for name, (best, _) in found.items()}
 
 

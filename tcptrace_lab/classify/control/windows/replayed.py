@@ -90,7 +90,7 @@ class Replayed(Reconstruction):
 
     def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
         """The window that BBR would have had; of a first window that is not known with each that it may have been."""
-        rtt_s, is_away = self.who.handshake_rtt_s, self.who.place != "sender"
+        rtt_s, is_away = self.who.handshake_rtt_s, self.who.view is not None
         known = captured_initial_window(self, self.who, is_bbr=True)
         models = [
             window_by_model(self, table, acks, initial_window=first, handshake_rtt_s=rtt_s, is_away=is_away)
