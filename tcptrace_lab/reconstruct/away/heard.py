@@ -64,6 +64,7 @@ class _Ticks:
 def unheard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bools:
     """Of each ACK whether it was lost on its way to the sender."""
     assert seen.echo is not None
+    assert seen.stamp is not None
     echo, clock = unwrapped_both(seen.echo, stamps)
     first = np.flatnonzero(np.diff(clock, prepend=clock[0] - 1))
     last = np.append(first[1:], len(clock)) - 1
