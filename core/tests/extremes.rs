@@ -188,7 +188,7 @@ impl Columns {
             by_timer: &by_timer,
         };
         let windows = told::windows(&trace, control, start, told);
-        assert!(windows.iter().all(|&cwnd| cwnd > 0.0));
+        assert!(windows.cwnd.iter().all(|&cwnd| cwnd > 0.0));
         true
     }
 }
