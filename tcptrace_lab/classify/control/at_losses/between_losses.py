@@ -267,5 +267,5 @@ def _are_telling(compared: Cycles) -> bool:
     """Whether what it came to is of several kinds, and no one cycle over and over, which another law comes by chance to
     the same end of: but for one so long that its end is read finer than laws are told apart by."""
     share = FITS_SHARES["cycle"] * compared.pieces.observed[compared.is_end]
-    is_fine = bool(_core.median(share) >= FITS_SEGMENTS)
+    is_fine = len(share) > 0 and bool(_core.median(share) >= FITS_SEGMENTS)
     return is_fine or len(distinct(compared.kinds)) >= FEWEST_ALIKE

@@ -91,7 +91,8 @@ class Replay:
     @property
     def residual(self) -> float | None:
         """The median error in units of what is open, as far as it was heard."""
-        return _core.median(self.sizes[self.is_heard]) if len(self.sizes) else None
+        heard = self.sizes[self.is_heard]
+        return _core.median(heard) if len(heard) else None
 
     @cached_property
     def starts_as_seen(self) -> bool:
