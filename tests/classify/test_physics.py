@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import classify
 from tests.conftest import ROOT
 from tests.degrade import KINDS, SECOND, degrade, read_packets, write_packets
+from tests.degrade.options import with_mss
 from tests.mutate import MUTATIONS, damaged, mutate
 from tests.physics import FILES, check, verdicts
 from tests.random_runs import random_runs
@@ -87,3 +89,12 @@ def test_nothing_of_a_handshake_takes_less_than_no_time(name: str, number: int, 
     table = read(tmp_path / "x.pcap").connections
     assert not (table.filter(like="rtt_min_ns") < 0).any(axis=None)
     assert not (table.filter(like="handshake_rtt_ns") < 0).any(axis=None)
+
+
+def test_syns_that_allow_a_byte_make_no_million_sends(tmp_path: Path) -> None:
+    """With timestamps an MSS of 13 leaves a byte, of which every segment is a multiple."""
+    link, packets = read_packets(OWN / "cubic_v6_two_nodes.receiver.pcap.gz")
+    write_packets(tmp_path / "x.pcap", link, with_mss(packets, 13))
+    (verdict,) = classify(read(tmp_path / "x.pcap"))
+    assert verdict.seen.timeline.smss == 1428
+    assert len(verdict.seen.timeline.send_ns) < len(packets)

@@ -42,12 +42,17 @@ def wscale_hidden(packets: Packets, rng: random.Random) -> Packets:
     ]
 
 
-def mss_rewritten(packets: Packets, rng: random.Random) -> Packets:
-    """A middlebox lowers the option of the SYNs where the tap is, and another restores it: it binds nobody."""
+def with_mss(packets: Packets, size: int) -> Packets:
+    """SYNs that allow segments of so many bytes, those that follow as they were."""
 
     def low(packet: RawPacket) -> RawPacket:
         for kind, at, _ in options_of(packet) if packet.flags & SYN else ():
-            packet = packet.with_bytes(at + 2, (536).to_bytes(2)) if kind == MSS else packet
+            packet = packet.with_bytes(at + 2, size.to_bytes(2)) if kind == MSS else packet
         return packet
 
     return [low(packet) for packet in packets]
+
+
+def mss_rewritten(packets: Packets, rng: random.Random) -> Packets:
+    """A middlebox lowers the option of the SYNs where the tap is, and another restores it: it binds nobody."""
+    return with_mss(packets, 536)

@@ -33,12 +33,16 @@ LEAST_FULL_BYTES = SMALL_PATH_BYTES - TIMESTAMP_BYTES
 def smss_of(lengths: Ints, row: Any) -> int:
     """The sender's segment: the largest seen, or what both MSS options allow where offload made larger ones, and where
     none was full."""
-    largest = int(lengths.max(initial=1))
+    stamp = TIMESTAMP_BYTES if row["timestamps"] else 0
+    if not len(lengths):
+        return ETHERNET_MSS - stamp
+    largest = int(lengths.max())
     options = [float(row[f"mss_{side}"]) for side in SIDES]
     known = [int(option) for option in options if not math.isnan(option)]
-    stamp = TIMESTAMP_BYTES if row["timestamps"] else 0
     allowed = max(min(known, default=0) - stamp, 1)
-    if known and (largest <= allowed or is_cut_to(lengths, allowed)):
+    # No host offloads what no path in use would need: everything is a multiple of a size of one.
+    may_merge = allowed >= LEAST_FULL_BYTES
+    if known and (largest <= allowed or (may_merge and is_cut_to(lengths, allowed))):
         # A path that carries less than the options allow shows as the length of most: an application's words as many.
         is_full = len(lengths) < FEWEST_SAMPLES or np.mean(lengths == largest) >= MINORITY
         return largest if largest >= LEAST_FULL_BYTES and largest < allowed and is_full else allowed
@@ -53,7 +57,7 @@ def smss_of(lengths: Ints, row: Any) -> int:
     usual = int(values[np.argmax(counts)]) if len(values) else ETHERNET_MSS - stamp
     likely = _part_of(large) or usual
     # What a box cut has sizes of its own: nobody makes whole multiples of the options' size by chance.
-    is_allowed = known and np.mean(large % allowed == 0) > MAJORITY * np.mean(large % likely == 0)
+    is_allowed = known and may_merge and np.mean(large % allowed == 0) > MAJORITY * np.mean(large % likely == 0)
     return allowed if is_allowed else likely
 
 
