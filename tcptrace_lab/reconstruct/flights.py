@@ -62,13 +62,13 @@ class Offered:
     """The receiver's windows as they passed the tap: when, and up to which offset each let its sender go."""
 
     time_ns: Ints
-    una: Ints
+    ack: Ints
     rwnd: Ints
 
     def edge(self, until_ns: int) -> int | None:
         """The right edge by the last that had passed; None: none had."""
         last = int(np.searchsorted(self.time_ns, until_ns, side="right")) - 1
-        return None if last < 0 else int(self.una[last] + self.rwnd[last])
+        return None if last < 0 else int(self.ack[last] + self.rwnd[last])
 
 
 @dataclass(frozen=True, kw_only=True)

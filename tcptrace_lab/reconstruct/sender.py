@@ -218,7 +218,7 @@ class _Found:
         timeline, tap = self.timeline, self.tap
         if tap.shift.value is None or not tap.has_acks:
             return None
-        return Offered(time_ns=timeline.ack_ns, una=timeline.snd_una, rwnd=timeline.rwnd)
+        return Offered(time_ns=timeline.ack_ns, ack=timeline.ack_offset, rwnd=timeline.rwnd)
 
     def place(self) -> None:
         """Where the tap stands, by the timeline and the clock as they are."""

@@ -137,7 +137,7 @@ def test_flights_that_fill_what_was_offered_may_be_the_receivers(more: int, *, i
     una = np.cumsum([0, *sizes[:-1]])
     offered = Offered(
         time_ns=np.arange(5, dtype=np.int64) * RTT * MS - MS,
-        una=una * SMSS,
+        ack=una * SMSS,
         rwnd=(np.array(sizes) + more) * SMSS,
     )
     assert (shares_by_flights(data, offered).get("cwnd", 0.0) > 0) is is_told

@@ -8,6 +8,7 @@ sender that waits until a few segments may leave together (offload) may have hea
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from tcptrace_lab.reconstruct.away.arrivals import Arrivals
 from tcptrace_lab.reconstruct.away.echoes import unwrapped_both
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import sender_clock
-from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline, parts
 
 
 def as_heard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> tuple[Timeline, Ints]:
@@ -69,11 +70,9 @@ def unheard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bools:
     first = np.flatnonzero(np.diff(clock, prepend=clock[0] - 1))
     last = np.append(first[1:], len(clock)) - 1
     gone = timeline.delivered[last]
-    # Of each segment the tick that it echoes.
-    tick = np.minimum(np.searchsorted(clock[first], echo), len(first) - 1)
-    known = np.flatnonzero(clock[first[tick]] == echo)
     is_named = np.zeros(len(first), dtype=bool)
-    is_named[tick[known]] = True
+    for tick, _ in _echoes(echo, clock[first]):
+        is_named[tick] = True
     named = np.flatnonzero(is_named)
     found = np.zeros(len(clock), dtype=bool)
     if len(named) < FEWEST_ALIKE:
@@ -83,9 +82,11 @@ def unheard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bools:
     own = sender_clock(seen.stamp[leads], timeline.ack_ns[first[named]])
     if own is None:
         return found
-    # When its tick was over: that of the ACK, and one more. An application writes when it does.
-    soon = known[own.ends(seen.stamp[known]) - timeline.ack_ns[last[tick[known]]] <= 2 * own.tick_ns]
-    sent = np.bincount(tick[soon], seen.end[soon] - seen.offset[soon], len(first)).astype(np.int64)
+    sent = np.zeros(len(first), dtype=np.int64)
+    for tick, segments in _echoes(echo, clock[first]):
+        # When its tick was over: that of the ACK, and one more. An application writes when it does.
+        soon = own.ends(seen.stamp[segments]) - timeline.ack_ns[last[tick]] <= 2 * own.tick_ns
+        np.add.at(sent, tick[soon], (seen.end[segments] - seen.offset[segments])[soon])
     at_once = sent[named] > 0
     if np.count_nonzero(at_once) < MAJORITY * len(named):
         return found
@@ -102,6 +103,14 @@ def unheard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bools:
         found |= np.repeat(unnamed, last - first + 1)
         found[short] = True
     return found
+
+
+def _echoes(echo: Ints, ticks: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Of the segments that echo a tick, some at a time: which tick, and which segments."""
+    for part in parts(len(echo)):
+        tick = np.minimum(np.searchsorted(ticks, echo[part]), len(ticks) - 1)
+        known = np.flatnonzero(ticks[tick] == echo[part])
+        yield tick[known], part.start + known
 
 
 def _unnamed(timeline: Timeline, ticks: _Ticks, named: Ints, answers: Bools) -> Bools:
