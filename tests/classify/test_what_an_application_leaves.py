@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from tcptrace_lab.classify.control.answer.identified import open_names
+from tcptrace_lab.classify.obstacles import obstacles_of_run
+from tcptrace_lab.classify.sender.shares import between_losses, held_by_application
 from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.reconstruct.sender import Sender
 from tcptrace_lab.scenario import (
     ApplicationSpec,
     ConnectionSpec,
@@ -21,6 +26,7 @@ from tcptrace_lab.simulate import simulate
 from tests.claims import judge_claims, main_verdict
 from tests.random_degraded import against_truth
 from tests.random_runs import tapped
+from tests.reconstruct.ladder import ladder, rounds
 
 
 @pytest.mark.parametrize(
@@ -88,3 +94,17 @@ def test_a_connection_left_open_makes_no_set_of_a_held_sender_smaller(window: st
     assert left[0] == left[1]
     assert window in left[0]
     assert len(left[0]) > 1
+
+
+def test_timers_that_nothing_answers_have_no_time_between_them() -> None:
+    """A pause of a minute, and then a segment that is sent again and again: its loss events have no ACK in between."""
+    sent, acks = rounds([4, 8, 16, 32, 64])
+    until = acks[-1][0] + 60_000.0
+    sent += [(until + wait, 124) for wait in (0.0, 300.0, 900.0, 2100.0, 4500.0)]
+    seen = ladder(sent, acks)
+    assert [each.detected_by for each in seen.episodes] == ["rto"] * 4
+    assert between_losses(seen) is None
+    assert held_by_application(seen) == seen.limits["application"] > 0.9
+    found = obstacles_of_run(seen, cast("Sender", SimpleNamespace(view=None, order=None)))
+    assert not found.hides_window
+    assert "had nothing to send 92% of the time" in found.hides_cycles[0]

@@ -41,13 +41,13 @@ def within(timeline: Timeline, acks: Ints | Bools | slice, *names: str) -> dict[
 
 
 def between_losses(seen: Reconstruction) -> slice | None:
-    """The ACKs from the first to the last of a few loss events (None: of fewer): what was said before a transfer, and a
-    connection left open behind it, are no part of the windows that losses cut."""
+    """The ACKs from the first to the last of a few loss events (None: of fewer, or no time between ACKs): what was said
+    before a transfer, and a connection left open behind it, are no part of the windows that losses cut."""
     times = [episode.time_ns for episode in seen.episodes if episode.is_loss]
     if len(times) < FEWEST_ALIKE:
         return None
     first, end = np.searchsorted(seen.timeline.ack_ns, [times[0], times[-1]])
-    return slice(int(first), int(end))
+    return slice(int(first), int(end)) if end - first > 1 else None
 
 
 def held_by_application(seen: Reconstruction) -> float:
