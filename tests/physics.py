@@ -19,9 +19,9 @@ import numpy as np
 
 from tcptrace_lab import read
 from tcptrace_lab.classify.control.at_losses.loss_cycles import Cycles
-from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.classify.verdict import Verdict, classify
 from tcptrace_lab.errors import LabError
+from tcptrace_lab.reconstruct.tap.clock import BATCH_NS
 from tests.conftest import ROOT, SHARED
 from tests.degrade import KINDS, degrade, read_packets, write_packets
 from tests.mutate import MUTATIONS, damaged, mutate

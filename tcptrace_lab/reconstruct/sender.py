@@ -23,6 +23,7 @@ from tcptrace_lab.reconstruct.flow_rows import beside_of, flights_of, kept_of, r
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY, SIDES
 from tcptrace_lab.reconstruct.look import ecn_cuts, look
 from tcptrace_lab.reconstruct.sent_and_heard import stamp_clock_of, timeline_of
+from tcptrace_lab.reconstruct.tap.clock import read_apart_ns
 from tcptrace_lab.reconstruct.tap.copies import without_copies_across
 from tcptrace_lab.reconstruct.tap.let_go import window_turn_ns
 from tcptrace_lab.reconstruct.tap.stalled import without_stalls
@@ -273,6 +274,11 @@ def _judge_tap(found: _Found) -> None:
     is_untimed = where.place == "sender" and not tap.timestamps.value
     if is_untimed and is_behind_bottleneck(found.timeline, where.to_sender_ns):
         where = replace(where, queued_before=True)
+    if where.place == "receiver":
+        timeline = found.timeline
+        is_new = np.diff(timeline.snd_una, prepend=timeline.first_offset) > 0
+        apart_ns = read_apart_ns(timeline.send_ns, timeline.ack_ns[is_new])
+        tap = replace(tap, clock=replace(tap.clock, read_apart_ns=apart_ns))
     found.tap, found.where = tap, where
     if where.place in ("sender", "unknown") and where.is_at_sender:
         found.timeline, clock = without_stalls(found.timeline, tap.clock, found.rtt_ns)

@@ -11,7 +11,7 @@ from tcptrace_lab.classify.path.rate import _mode, bottleneck_rate
 from tcptrace_lab.classify.path.runs import Runs
 from tcptrace_lab.classify.verdict import classify
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.tap.clock import FINE
+from tcptrace_lab.reconstruct.tap.clock import FINE, read_apart_ns
 from tcptrace_lab.reconstruct.timeline import Ints, build
 from tcptrace_lab.scenario import ConnectionSpec, NodeSpec, PathSpec, Scenario
 from tcptrace_lab.simulate import simulate
@@ -75,6 +75,25 @@ def test_acks_that_a_radio_bunches_release_segments_at_once(turn_ms: float, apar
     send_ns = np.where(known > 0, late[np.maximum(known - 1, 0)] + host_ns, timeline.send_ns)
     seen = Reconstruction(replace(timeline, ack_ns=late, send_ns=np.maximum.accumulate(send_ns)))
     assert seen.limits["application"] < 0.02
+
+
+@pytest.mark.parametrize("written_ns", [7_000, 10_000, 14_000])
+def test_a_receiver_that_reads_many_at_once_writes_its_answers_at_its_own_pace(written_ns: int) -> None:
+    """300 Mbit/s, interrupts 300 us apart: runs of six segments lie within one, or over three of them, not two."""
+    pps = 300e6 / 8 / 1500
+    path = PathSpec(nodes=(NodeSpec(rate_bps=300e6, buffer=300, delay_s=0.005),), return_delay_s=0.005)
+    found, _ = verdicts(ConnectionSpec(control=SACK), seconds=0.6, path=path)
+    timeline = found.seen.timeline
+    answers_ns = np.maximum.accumulate(in_turns(timeline.ack_ns, turn_ms=0.3, apart_ns=written_ns))
+    apart_ns = read_apart_ns(in_turns(np.repeat(timeline.ack_ns, 2), turn_ms=0.3, apart_ns=500), answers_ns)
+    assert apart_ns == 300_000
+    # Each read alone, no answer waits for another.
+    assert read_apart_ns(timeline.ack_ns, timeline.ack_ns + 20_000) == 0
+    rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=answers_ns)), replace(FINE, resolution_ns=apart_ns))
+    assert rate.value == pytest.approx(pps, rel=0.02)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.low <= pps <= rate.high
 
 
 def test_acks_that_wait_behind_the_other_sides_data_show_no_rate() -> None:

@@ -40,6 +40,7 @@ from tests.degrade.merged import (
     noisy_and_sorted,
     noisy_stamps,
     padded,
+    read_in_batches,
     reused,
     reversed_within_ms,
     shuffled_within_ticks,
@@ -200,6 +201,7 @@ ONES: dict[str, Degradation] = {
     "one way meanwhile": Degradation(change=one_way_meanwhile),
     "NAT binds anew": Degradation(change=bound_anew, keeps="piece"),
     "a file of the ring missing": Degradation(change=file_missing),
+    "read in batches": Degradation(change=read_in_batches, stage=1),
 }
 
 # Kinds that leave one direction, or two connections, so nothing to combine.

@@ -16,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.path.goodput import SECOND_NS, carries_data, goodput_pps
 from tcptrace_lab.classify.path.modes import BIN, MODE_BINS, beside, highest_mode
 from tcptrace_lab.classify.path.rate_step import step_of
-from tcptrace_lab.classify.path.runs import BATCH_NS, Batches, Runs, acked_together, run_rates
+from tcptrace_lab.classify.path.runs import Batches, Runs, acked_together, run_rates
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import (
@@ -29,7 +29,7 @@ from tcptrace_lab.reconstruct.given import (
     WITHIN_SEGMENTS,
 )
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
+from tcptrace_lab.reconstruct.tap.clock import BATCH_NS, FINE, Clock
 from tcptrace_lab.reconstruct.timeline import Bools, Floats
 
 # Rates over runs of this many segments: three delayed ACKs, so that no single late one decides; short enough that the
@@ -79,7 +79,8 @@ def bottleneck_rate(
     batches = acked_together(seen, (), clock)
     segments = _segments_for(batches, seen, clock)
     if segments is None:
-        return unknown(f"times known to {duration(clock.resolution_ns)}: too coarse for the rate of these ACKs")
+        words = f"times known to {duration(clock.resolution_ns)}: too coarse for the rate of these ACKs"
+        return _not_below_goodput(unknown(words), goodput)
     own = _most_outstanding(seen)
     longest = min(seen.timeline.new_bytes / seen.timeline.smss / LONGEST_SHARE, MOST_ROUNDS * own)
     runs = run_rates(batches, seen, segments)

@@ -16,12 +16,9 @@ from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, Clock
+from tcptrace_lab.reconstruct.tap.clock import AT_ONCE_NS, BATCH_NS, Clock
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, Timeline
 
-# ACKs closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
-# 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
-BATCH_NS = 5_000
 # Pressed: acknowledged at least this much slower than sent (an ACK clock alone keeps the pace).
 SLOWED = 1.25
 # ... or met a queue, and was not pushed together on the way back (ACK compression).

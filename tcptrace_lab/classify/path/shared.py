@@ -10,11 +10,10 @@ import numpy as np
 from tcptrace_lab import _core
 from tcptrace_lab.classify.path.base_rtt import LEAST_FACTOR
 from tcptrace_lab.classify.path.rate import BUSY_PACKETS, rate_together
-from tcptrace_lab.classify.path.runs import BATCH_NS
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.tap.clock import Clock
+from tcptrace_lab.reconstruct.tap.clock import BATCH_NS, Clock
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # Two flows meet one queue when half of the differences of their round trips lie within this share of the swing.

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.distinct import distinct, is_among
-from tcptrace_lab.reconstruct.given import FEWEST_SAMPLES, MAJORITY, MINORITY, ODD_SHARE
+from tcptrace_lab.reconstruct.given import (
+    DELAYED_ACK_SEGMENTS,
+    FEWEST_ALIKE,
+    FEWEST_SAMPLES,
+    MAJORITY,
+    MINORITY,
+    ODD_SHARE,
+)
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -37,6 +44,9 @@ AROUND_TICKS = 16
 # An answer leaves so soon after what prompted it, and so large a share of what leaves is answers: what arrives comes at
 # the path's times, a round trip or a bottleneck's spacing after what it answers.
 AT_ONCE_NS = 20_000
+# Packets closer than this are one batch: a host's interrupt hands them over together. A full packet takes as long at
+# 2.4 Gbit/s; beyond that a capture by a host's own kernel cannot pace its packets one by one.
+BATCH_NS = 5_000
 # After a pause of so many ticks a clock goes on at one of them, a path's packets anywhere between: a path is idle for a
 # part of each round trip of a slow start. By so much at most a clock runs faster or slower now than before, as crystals
 # do; NTP slews by five times as much at the most.
@@ -68,6 +78,8 @@ class Clock:
     set_at: tuple[int, ...] = ()
     # The longest silence behind which the tap stamped late what had come meanwhile.
     stalled_ns: int = 0
+    # At a receiver, how far apart the interrupts are that hand over what it answers at its own pace (0: they do not).
+    read_apart_ns: int = 0
 
     @property
     def is_coarse(self) -> bool:
@@ -328,3 +340,19 @@ def in_order(stamps: Ints, clock: Clock) -> Ints:
         stamps = np.minimum.accumulate(stamps[::-1])[::-1]
         stamps = stamps[0] + (stamps - stamps[0]) // clock.jitter_ns * clock.jitter_ns
     return stamps
+
+
+def read_apart_ns(read_ns: Ints, answers_ns: Ints) -> int:
+    """How far apart, at least, a receiver is interrupted that each time reads (`read_ns`) more packets than a rate is
+    taken over, and writes their answers as fast as it can; 0: hardly any answer came of as many."""
+    if not len(read_ns) or len(answers_ns) < FEWEST_SAMPLES:
+        return 0
+    begins = np.flatnonzero(np.diff(read_ns, prepend=read_ns[0] - BATCH_NS - 1) > BATCH_NS)
+    are_many = np.diff(begins, append=len(read_ns)) > FEWEST_ALIKE * DELAYED_ACK_SEGMENTS
+    last = _core.places(read_ns[begins], answers_ns, or_equal=True) - 1
+    together = (np.diff(last) == 0) & (last[1:] >= 0) & are_many[last[1:]]
+    # A timer's answer (RFC 1122 section 4.2.3.2) is not the host's pace.
+    together &= np.diff(answers_ns) < _core.HOST_NS
+    if np.count_nonzero(together) <= max(FEWEST_SAMPLES, MINORITY * len(answers_ns)):
+        return 0
+    return int(_core.percentile(np.diff(read_ns[begins]), 5))

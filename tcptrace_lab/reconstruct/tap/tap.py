@@ -115,9 +115,10 @@ class Tap:
 
     @property
     def ack_clock(self) -> Clock:
-        """The clock behind the times of all ACKs, also of those that were put back."""
+        """The clock behind the times of all ACKs, also of those that were put back, or that waited for an interrupt."""
         within_ns = max(self.acks_within_ns, self.clock.tick_ns)
-        return replace(self.clock, tick_ns=within_ns, resolution_ns=max(within_ns, self.clock.resolution_ns))
+        resolution_ns = max(within_ns, self.clock.resolution_ns, self.clock.read_apart_ns)
+        return replace(self.clock, tick_ns=within_ns, resolution_ns=resolution_ns)
 
     @property
     def begins_whole(self) -> bool:
