@@ -153,7 +153,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         _rebuild(found)
     side, tap, where = SIDES[direction], found.tap, found.where
     names = {"client": end(row["client"], row["client_port"]), "server": end(row["server"], row["port"])}
-    is_seen = tap.has_acks and (found.view is not None or where.is_at_sender) and not tap.blurs_flight
+    is_rebuilt = found.view is not None and not found.view.is_inferred
+    is_seen = tap.has_acks and (is_rebuilt or where.is_at_sender) and not tap.blurs_flight
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tcptrace_lab import read
+from tcptrace_lab.classify.verdict import classify
+from tcptrace_lab.scenario import ApplicationSpec, ConnectionSpec, ControlSpec, NodeSpec, PathSpec, Scenario
+from tcptrace_lab.simulate import simulate
 from tests.claims import IDENTIFY, runs
 from tests.classify.test_odd_taps import judged
 from tests.degraded import variants
@@ -95,3 +99,28 @@ def test_nothing_is_made_of_what_is_not_in_the_capture(seed: int, variant: str, 
     """RFC 5681 section 3.1: what an ACK releases passes the receiver a round trip later, and as rwnd lets it."""
     wrong, _ = judged(seed, variant, tmp_path, worse_at="receiver")
     assert not wrong
+
+
+@pytest.mark.parametrize("delayed", [1, 2])
+@pytest.mark.parametrize("segments", [40, 60, 80, 100])
+def test_a_short_download_shows_its_slow_start_without_timestamps(segments: int, delayed: int, tmp_path: Path) -> None:
+    """Flights of 8, 16, 32, ... segments, or half as many more each: which ACK let which segment go is not known, how
+    large each flight was is. The data ran out before any threshold."""
+    control = ControlSpec(
+        window="cubic", recovery="sack", timestamps=False, initial_window=8, delayed_ack_segments=delayed
+    )
+    scenario = Scenario(
+        profile="rfc",
+        path=PathSpec(nodes=(NodeSpec(rate_bps=90e6, buffer=400, delay_s=0.03),), return_delay_s=0.027),
+        connections=(
+            ConnectionSpec(control=control, application=ApplicationSpec(kind="bytes", bytes=segments * 1460)),
+        ),
+        duration_s=5.0,
+        taps=("sender", "receiver"),
+    )
+    path = tmp_path / "short.pcap"
+    simulate(scenario).write(path, tap="receiver")
+    (verdict,) = classify(read(path))
+    assert verdict.initial_window == 8
+    assert verdict.limits["cwnd"] > 0.9
+    assert [each.ssthresh for each in verdict.slow_starts.cycles] == [(None,)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from tcptrace_lab.classify.path.causes import first_flight_lost
 from tcptrace_lab.classify.sender.initial_window import Captured, initial_window
 from tcptrace_lab.reconstruct.given import SIDES
@@ -23,7 +25,7 @@ def captured_initial_window(seen: Reconstruction, who: Sender, *, is_bbr: bool =
     if (who.view is not None or who.order is not None) and tap.is_holed:
         # When each segment left was inferred from ACKs, and some are missing.
         return None
-    if who.is_blurred or (who.put_back is not None and first_flight_lost(seen)):
+    if (who.is_blurred and not _is_told_apart(seen)) or (who.put_back is not None and first_flight_lost(seen)):
         return None
     captured = Captured(
         is_unseen=who.order is not None,
@@ -39,3 +41,12 @@ def captured_initial_window(seen: Reconstruction, who: Sender, *, is_bbr: bool =
         # What left late in the first round may have been released by an ACK that is missing.
         return found if found == early else None
     return found
+
+
+def _is_told_apart(seen: Reconstruction) -> bool:
+    """Whether, of flights whose ACKs do not tell what each let go, the first is known: nothing of what follows it can
+    have left before the first ACK of data."""
+    timeline = seen.timeline
+    answered = timeline.newly_acked > 0
+    first = int(np.argmax(answered)) if answered.any() else 0
+    return first > 0 and not timeline.slack[:first].any()
