@@ -271,7 +271,10 @@ impl Judge<'_> {
         }
         let is_one = trace.send_end[send] - trace.send_offset[send] <= trace.smss;
         let took = |ack: usize| Some(trace.ack_ns.get(ack)? - sent_ns);
-        let (answer, told) = (seen.acked_at(first, end), self.board.since(offset, end));
+        let (answer, told) = (
+            seen.acked_at(first, end),
+            self.board.since(offset, end, &mut 0),
+        );
         // Sooner than any round trip that was measured, not than any that there may be: either copy's.
         let is_sooner = |ack: usize| {
             took(ack).is_some_and(|ns| (ns as f64) < AT_LEAST.get() * self.base_rtt_ns as f64)
