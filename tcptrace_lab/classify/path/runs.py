@@ -48,8 +48,15 @@ class Runs:
     compressed: np.ndarray[Any, np.dtype[np.bool_]]
     # When segments left is not known: nor, of a run, whether they had waited.
     is_inferred: bool
-    # The receiver's application may have set their pace.
-    is_read_slowly: bool = False
+    # Offered after each ACK.
+    rwnd: Ints
+
+    @property
+    def is_read_slowly(self) -> bool:
+        """Whether most of the time less than half was offered of what had been offered before: what came waited for the
+        receiver's application (RFC 9293 section 3.8.6), whose reads then let more go, and may have set their pace."""
+        most = np.maximum.accumulate(self.rwnd)
+        return len(most) > 0 and bool(np.mean(self.rwnd < MAJORITY * most) > MAJORITY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,15 +117,8 @@ def run_rates(batches: Batches, seen: Reconstruction, segments: int) -> Runs:
         slowed=slowed,
         compressed=compressed,
         is_inferred=len(timeline.slack) > 0 and bool(np.mean(timeline.is_open) > MAJORITY),
-        is_read_slowly=is_read_slowly(timeline),
+        rwnd=timeline.rwnd,
     )
-
-
-def is_read_slowly(timeline: Timeline) -> bool:
-    """Whether most of the time less than half was offered of what had been offered before: what came waited for the
-    receiver's application (RFC 9293 section 3.8.6), whose reads then let more go."""
-    rwnd = timeline.rwnd
-    return len(rwnd) > 0 and bool(np.mean(rwnd < MAJORITY * np.maximum.accumulate(rwnd)) > MAJORITY)
 
 
 def _first_answered(timeline: Timeline) -> tuple[Ints, Ints]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress, zip_longest
+from itertools import zip_longest
 
 import numpy as np
 
@@ -92,15 +92,16 @@ def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     # Two cards' clocks run apart by some parts of a millisecond: nor is it then sure what left just before its answer.
     apart_ns = min(_core.HOST_NS, seen.base_rtt_ns // _core.PROMPT_PARTS)
     blur_ns = max(apart_ns, tap.clock.resolution_ns if tap.is_coarse else 0)
-    few = set(compress(going_on, _may_restart(seen, going_on, blur_ns).tolist()))
-    few |= {each for each in going_on if each.is_unasked}
-    sure = {each for each in going_on if each.sure} - few
-    if not (has_none or tap.tap_lost_bytes) and 2 * len(sure) > len(going_on):
+    may_restart = _may_restart(seen, going_on, blur_ns).tolist()
+    sure = [
+        each.sure and not (each.is_unasked or restarts) for each, restarts in zip(going_on, may_restart, strict=True)
+    ]
+    if not (has_none or tap.tap_lost_bytes) and 2 * sum(sure) > len(going_on):
         going_on = [
             each for each in going_on if each.is_unasked or (tap.is_coarse and each.detected_by == "reordering")
         ]
     elif not has_none:
-        going_on = [each for each in going_on if each not in sure]
+        going_on = [each for each, is_sure in zip(going_on, sure, strict=True) if not is_sure]
         return spent(seen, going_on) - _waited(seen, going_on)
     return spent(seen, going_on)
 

@@ -80,7 +80,7 @@ pub fn lost(
         trace,
         seen,
         twice,
-        answers_lost: AnswersLost::new(trace, seen, &again, rtt.base_ns),
+        answers_lost: AnswersLost::new(rtt.base_ns),
         again,
         untold: Covered::new(board.untold(trace)),
         outdated: outdated(trace, seen),
@@ -336,7 +336,7 @@ impl Judge<'_> {
             || self.is_unasked(heard, (send, copy))
             || self
                 .answers_lost
-                .may_be((trace, seen), event, answer, (send, copy))
+                .may_be((trace, seen, &self.again), event, answer, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
         {
