@@ -15,7 +15,7 @@ from tcptrace_lab.classify.path.outages import lost_in_a_row
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, rows_from
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, rows_from
 from tcptrace_lab.reconstruct.windows import RWND, limited_at
 
 # Queue lengths met at losses that lie this close together are one buffer's: packets, or share of it. Half of a queue of
@@ -240,7 +240,7 @@ def held_before(seen: Reconstruction, pps: float, *sent_ns: Ints) -> tuple[Float
     return tuple(waited[places] * pps / 1e9 for places in at)
 
 
-def own_queue(seen: Reconstruction, at: Ints | slice = EVERY) -> Floats:
+def own_queue(seen: Reconstruction, at: Places | slice = EVERY) -> Floats:
     """Of round trips: how many of the packets under way waited, by Little's law: whatever the path's rate then was.
 
     Where others' packets wait among them, these are this flow's own only.
