@@ -36,7 +36,7 @@ COMMANDS: dict[str, str] = {
 }
 
 # Python's own 700 are a thousandth of what one capture with many losses comes to.
-OBJECTS_PER_COLLECTION = 50_000
+OBJECTS_PER_COLLECTION = 500_000
 # As a shell has it: 128 and the signal's number.
 INTERRUPTED = 130
 

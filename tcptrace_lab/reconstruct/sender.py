@@ -36,7 +36,7 @@ from tcptrace_lab.reconstruct.tap.unheard import (
     with_unheard,
 )
 from tcptrace_lab.reconstruct.tap.vantage import Passing, Vantage, passing, vantage
-from tcptrace_lab.reconstruct.timeline import LOST, Ints, Timeline
+from tcptrace_lab.reconstruct.timeline import LOST, Bools, Ints, Timeline
 
 if TYPE_CHECKING:
     from tcptrace_lab.capture import Capture, Connection
@@ -98,7 +98,7 @@ class Sender:
             taken = window_turn_ns(self.timeline)
         if taken is not None:
             return taken if taken > BURST_NS else 0
-        waits = _waits(self.timeline)
+        waits, _ = _waits(self.timeline)
         return None if len(waits) and _core.percentile(waits, 100 * MINORITY) > BURST_NS else 0
 
     @cached_property
@@ -111,8 +111,8 @@ class Sender:
         if self.where is None or self.view is not None:
             return 0
         least = self.where.to_sender_ns or 0
-        waits = _waits(self.timeline)
-        soon, last = waits[waits < _core.HOST_NS], _waits(self.timeline, of_last=True)
+        waits, is_last = _waits(self.timeline)
+        soon, last = waits[waits < _core.HOST_NS], waits[is_last]
         if len(soon) <= FEWEST_SAMPLES or np.count_nonzero(last < _core.HOST_NS) <= MAJORITY * len(last):
             return least
         return max(int(_core.percentile(soon, LATEST_PERCENTILE)), least)
@@ -121,19 +121,17 @@ class Sender:
     def answers_ns(self) -> int:
         """How long after an ACK what it releases passes a tap near the sender, but for the odd one, as far as a host
         would take as long: what lies between the two may have come in another order."""
-        waits = _waits(self.timeline)
+        waits, _ = _waits(self.timeline)
         soon = waits[waits < _core.HOST_NS]
         return int(_core.percentile(soon, 95)) if len(soon) > max(MAJORITY * len(waits), FEWEST_SAMPLES) else 0
 
 
-def _waits(timeline: Timeline, *, of_last: bool = False) -> Ints:
-    """From each ACK of new data to the segment that follows; `of_last`: behind no other ACK."""
+def _waits(timeline: Timeline) -> tuple[Ints, Bools]:
+    """From each ACK of new data to the segment that follows, and whether that is behind no other ACK."""
     following = _core.places(timeline.send_ns, timeline.ack_ns)
     known = (timeline.newly_acked > 0) & (following < len(timeline.send_ns))
-    if of_last:
-        known &= np.diff(following, append=len(timeline.send_ns)) > 0
-    found: Ints = timeline.send_ns[following[known]] - timeline.ack_ns[known]
-    return found
+    is_last = np.diff(following, append=len(timeline.send_ns)) > 0
+    return timeline.send_ns[following[known]] - timeline.ack_ns[known], is_last[known]
 
 
 def senders(capture: Capture) -> Iterator[Sender]:

@@ -33,20 +33,20 @@ def timeline_of(rows: Columns, row: Any, other: str, *, tap: Tap) -> Timeline:
     if sent.all():
         # Nothing is copied.
         sent = slice(None)
-    offsets, lengths = segments["offset"][sent], segments["length"][sent]
+    ends = segments["offset"] + segments["length"]
     rwnd = _windows(acks, tap, row, other)
     return Timeline(
         send_ns=segments["time_ns"][sent],
-        send_offset=offsets,
-        send_end=offsets + lengths,
+        send_offset=segments["offset"][sent],
+        send_end=ends[sent],
         ack_ns=acks["time_ns"],
-        ack_offset=_acked(segments, acks, rwnd),
+        ack_offset=_acked(acks["ack_offset"], ends, rwnd),
         rwnd=rwnd,
         # SYN, FIN and RST bits: not an answer to data alone.
         is_bare=(acks["length"] == 0) & ((acks["flags"] & 0x7) == 0),
         sack_high=acks["sack_high"],
         sacked=acks["sacked"],
-        smss=smss_of(lengths, row),
+        smss=smss_of(segments["length"][sent], row),
         has_start=tap.begins_whole,
         has_sack=bool(row["sack"]) or bool(acks["sacked"].any()),
         hides_blocks=tap.hides_blocks,
@@ -94,13 +94,12 @@ def stamp_clock_of(stamps: Ints, times: Ints) -> SenderClock | None:
     return replace(clock, origin_ns=clock.origin_ns + max(room, 0.0) / 2, late_ns=late_ns)
 
 
-def _acked(segments: Any, acks: Any, rwnd: Ints) -> Ints:
-    """The ACK numbers; one of what no window let be sent is not taken (RFC 9293 section 3.10.7.4)."""
-    numbers: Ints = acks["ack_offset"]
-    if not len(numbers) or not len(segments["offset"]):
+def _acked(numbers: Ints, ends: Ints, rwnd: Ints) -> Ints:
+    """The ACK numbers; one of what no window let be sent is not taken (RFC 9293 section 3.10.7.4). `ends`: where each
+    segment does."""
+    if not len(numbers) or not len(ends):
         return numbers
-    most = int((segments["offset"] + segments["length"]).max()) + max(int(rwnd.max()), ETHERNET_MSS)
-    is_taken = numbers <= most
+    is_taken = numbers <= int(ends.max()) + max(int(rwnd.max()), ETHERNET_MSS)
     if is_taken.all() or not is_taken[0]:
         return numbers
     before: Ints = numbers[np.maximum.accumulate(np.where(is_taken, np.arange(len(numbers)), 0))]

@@ -226,7 +226,7 @@ def test_a_receiver_that_acknowledges_as_it_reads_bounds_no_rate(
         slowed=~none,
         compressed=none,
         is_inferred=False,
-        is_read_slowly=is_read_slowly,
+        rwnd=np.array([4, 1, 1, 1] if is_read_slowly else [4, 4]),
     )
     found = _mode(runs, "runs of 6 segments", FINE, own=20.0)
     assert found is not None

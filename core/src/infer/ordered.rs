@@ -26,7 +26,7 @@ fn walked(values: &[i64], keys: &[i64], is_before: impl Fn(i64, i64) -> bool) ->
 }
 
 /// How many of `values` are before something, of which `place` were before what was looked for last.
-pub fn from(values: &[i64], mut place: usize, is_before: impl Fn(i64) -> bool) -> usize {
+pub fn from<T: Copy>(values: &[T], mut place: usize, is_before: impl Fn(T) -> bool) -> usize {
     if place > 0 && !is_before(values[place - 1]) {
         // Twice as far back each time, then on within the last step.
         let (mut behind, mut step) = (place - 1, 1);

@@ -5,7 +5,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use super::columns::{Array, Column, unequal};
-use crate::infer::path::{covered, line, runs};
+use crate::infer::path::{bucket, covered, line, runs};
 use crate::infer::tap::together::{self, Together};
 use crate::infer::tap::{offered, releases};
 
@@ -13,6 +13,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(runs_of, module)?)?;
     module.add_function(wrap_pyfunction!(busiest, module)?)?;
     module.add_function(wrap_pyfunction!(waits, module)?)?;
+    module.add_function(wrap_pyfunction!(token_bucket, module)?)?;
     module.add_function(wrap_pyfunction!(read_together, module)?)?;
     module.add_function(wrap_pyfunction!(beyond_offered, module)?)?;
     module.add_function(wrap_pyfunction!(covered_round_trips, module)?)?;
@@ -105,6 +106,27 @@ fn busiest(
     let (times, una) = (times.as_slice()?, una.as_slice()?);
     alike(&[times.len(), una.len()])?;
     Ok(runs::busiest(times, una, second_ns, &events(&flow)?))
+}
+
+/// How full a bucket that empties at a rate (packets/s) has to be to lose one of these packets (what had passed before
+/// each, ns after the first, whether it was lost), and how well that tells who was (infer/path/bucket.rs).
+#[pyfunction]
+fn token_bucket(
+    py: Python<'_>,
+    packets: (Column<'_, f64>, Column<'_, f64>, Column<'_, bool>),
+    rate: f64,
+) -> PyResult<Option<(f64, f64)>> {
+    let packets = bucket::Packets {
+        before: packets.0.as_slice()?,
+        after_ns: packets.1.as_slice()?,
+        is_lost: packets.2.as_slice()?,
+    };
+    alike(&[
+        packets.before.len(),
+        packets.after_ns.len(),
+        packets.is_lost.len(),
+    ])?;
+    Ok(py.detach(|| bucket::depth(packets, rate)))
 }
 
 /// Of each send the ns that it would wait on a line of so many segments of `smss` bytes a second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -335,7 +336,7 @@ def _by_event(path: PathEstimate) -> list[str]:
 
 
 def _cause(queue: float, path: PathEstimate, *, may_be_codel: bool) -> str:
-    if np.isnan(queue):
+    if math.isnan(queue):
         return "unknown"
     buffer = path.buffer_packets
     if buffer.value is not None and buffer.low is not None:

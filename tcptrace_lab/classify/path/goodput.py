@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcptrace_lab.classify.path.runs import most_in, sent_unseen
+from tcptrace_lab import _core
+from tcptrace_lab.classify.path.runs import sent_unseen
 from tcptrace_lab.reconstruct.given import MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
+from tcptrace_lab.reconstruct.tap.clock import Clock
 from tcptrace_lab.reconstruct.tap.stalled import held_back_ns
+from tcptrace_lab.reconstruct.timeline import Ints
 
 SECOND_NS = 1_000_000_000
 
 
-def goodput_pps(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool = True) -> float | None:
-    """The most that was delivered in any second without a loss event in it; None: no such second.
+def goodput_pps(
+    seen: Reconstruction, clock: Clock, uncertain: tuple[Ints, Ints], *, has_flight: bool = True
+) -> float | None:
+    """The most that was delivered in any second without a loss event, or a step of the clock, in it; None: no such
+    second. `uncertain`: those, from when to when.
 
     A second by stamps may have lasted as much longer as two of them can tell apart, as the tap was late to read, and as
     ACKs were held back before.
@@ -36,7 +41,7 @@ def goodput_pps(seen: Reconstruction, clock: Clock = FINE, *, has_flight: bool =
     if not has_flight or (seen.episodes and (timeline.hides_blocks or not len(timeline.sack_edges))):
         arrived = np.diff(una, prepend=una[:1])
         una = una - np.cumsum(np.where(arrived > seen.jump, arrived, 0))
-    most = most_in(times, una, SECOND_NS, seen)
+    most = _core.busiest(times, una, SECOND_NS, uncertain)
     if not most:
         # A second of which the largest ACK was all bounds nothing.
         return None

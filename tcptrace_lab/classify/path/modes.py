@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tcptrace_lab.reconstruct.timeline import Bools, Floats, Places
@@ -21,7 +23,8 @@ STRAY_SHARE = 0.3
 
 def beside(rates: Floats, peak: float, blur: float) -> Bools:
     """What belongs to a mode."""
-    found: Bools = np.abs(np.log(rates / peak)) <= MODE_BINS * BIN + 2 * blur
+    width = math.exp(MODE_BINS * BIN + 2 * blur)
+    found: Bools = (rates >= peak / width) & (rates <= peak * width)
     return found
 
 

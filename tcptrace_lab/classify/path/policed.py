@@ -61,11 +61,9 @@ class _Packets:
 
 @dataclass(frozen=True, kw_only=True)
 class _Bucket:
-    """At one rate: how full it was before each packet; how full it has to be to lose one; how well that tells who was
-    lost (1: wholly)."""
+    """At one rate: how full it has to be to lose a packet; how well that tells who was lost (1: wholly)."""
 
     rate: float
-    levels: Floats
     depth: float
     told: float
 
@@ -90,8 +88,8 @@ def losses_of_policer(seen: Reconstruction) -> Policed:
     lost = np.flatnonzero(packets.is_lost)
     others = [_bucket(packets, bucket.rate * factor) for factor in (1 - OTHER_SHARE, 1 + OTHER_SHARE)]
     firsts = lost[np.searchsorted(packets.times[lost], [each.lost_sent_ns for each in events]).clip(max=len(lost) - 1)]
-    is_full = bucket.levels[firsts] >= bucket.depth - DELAYED_ACK_SEGMENTS
-    beside = float(np.mean(bucket.levels[~packets.is_lost] >= bucket.depth - DELAYED_ACK_SEGMENTS))
+    meets_full = _levels(packets, bucket.rate) >= bucket.depth - DELAYED_ACK_SEGMENTS
+    is_full, beside = meets_full[firsts], float(np.mean(meets_full[~packets.is_lost]))
     if (
         bucket.told < FULL_SHARE
         or max(each.told for each in others) >= FULL_SHARE
@@ -153,15 +151,16 @@ def _proposed(packets: _Packets) -> list[float]:
 
 
 def _bucket(packets: _Packets, rate: float) -> _Bucket:
-    """Lindley's recursion of what passed, and the level that parts it best from what was lost."""
+    """The level that parts best what passed from what was lost, of which there is something."""
+    depth, told = _core.token_bucket((packets.before, packets.after_ns, packets.is_lost), rate) or (0.0, 0.0)
+    return _Bucket(rate=rate, depth=depth, told=told)
+
+
+def _levels(packets: _Packets, rate: float) -> Floats:
+    """How full it was before each packet: Lindley's recursion of what passed."""
     over = packets.before - rate * packets.after_ns / 1e9
-    levels = over - np.minimum.accumulate(over)
-    lost, kept = np.sort(levels[packets.is_lost]), levels[~packets.is_lost]
-    # Of those that passed how many found it less full than each that was lost: those are few, these are not sorted.
-    below = np.cumsum(np.bincount(np.searchsorted(lost, kept, side="right"), minlength=len(lost) + 1))[: len(lost)]
-    told = below / len(kept) - np.arange(len(lost)) / len(lost)
-    best = int(np.argmax(told))
-    return _Bucket(rate=rate, levels=levels, depth=float(lost[best]), told=float(told[best]))
+    found: Floats = over - np.minimum.accumulate(over)
+    return found
 
 
 def _waited(seen: Reconstruction, packets: _Packets, bucket: _Bucket) -> bool:
@@ -171,7 +170,7 @@ def _waited(seen: Reconstruction, packets: _Packets, bucket: _Bucket) -> bool:
     upto = np.searchsorted(rows, np.searchsorted(timeline.ack_ns, packets.times[-1], side="right"))
     rows, samples = rows[:upto], samples[:upto]
     left = timeline.ack_ns[rows] - samples
-    level = bucket.levels[np.minimum(np.searchsorted(packets.times, left), len(packets.times) - 1)]
+    level = _levels(packets, bucket.rate)[np.minimum(np.searchsorted(packets.times, left), len(packets.times) - 1)]
     high = level >= bucket.depth / 2
     if np.count_nonzero(high) < FEWEST_SAMPLES:
         return True

@@ -15,7 +15,7 @@ from tcptrace_lab.classify.path.outages import lost_in_a_row
 from tcptrace_lab.reconstruct.estimate import Estimate
 from tcptrace_lab.reconstruct.given import BLUR_SEGMENTS, DELAYED_ACK_SEGMENTS, FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, rows_from
+from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places, rows_from
 from tcptrace_lab.reconstruct.windows import RWND, limited_at
 
 # Queue lengths met at losses that lie this close together are one buffer's: packets, or share of it. Half of a queue of
@@ -30,6 +30,7 @@ LONGEST_BUT_STALLS_PERCENTILE = 100 * (1 - MINORITY)
 FASTER_FACTOR = 2.0
 # Fewer samples of an empty queue show no jitter: the longest of them is their 98th percentile.
 FEWEST_CALM = 50
+EVERY = slice(None)
 
 
 def queues(seen: Reconstruction, pps: float | None, standing_ns: int) -> tuple[tuple[float, ...], Bools, Floats]:
@@ -90,7 +91,7 @@ def grown_to(seen: Reconstruction, pps: float, queue: Floats, left_ns: tuple[Int
     last = last[is_known]
     jumped = np.maximum.accumulate(np.where(_grows(seen, queue), 0, np.arange(len(queue), dtype=np.int32)))
     least = _core.least_within(samples, jumped[last], last + 1)
-    found[is_known] = np.minimum((samples[last] - least) * pps / 1e9, own_queue(seen)[last])
+    found[is_known] = np.minimum((samples[last] - least) * pps / 1e9, own_queue(seen, last))
     return found
 
 
@@ -239,14 +240,14 @@ def held_before(seen: Reconstruction, pps: float, *sent_ns: Ints) -> tuple[Float
     return tuple(waited[places] * pps / 1e9 for places in at)
 
 
-def own_queue(seen: Reconstruction) -> Floats:
-    """Of each round trip: how many of the packets under way waited, by Little's law: whatever the path's rate then was.
+def own_queue(seen: Reconstruction, at: Places | slice = EVERY) -> Floats:
+    """Of round trips: how many of the packets under way waited, by Little's law: whatever the path's rate then was.
 
     Where others' packets wait among them, these are this flow's own only.
     """
     _, samples = seen.timeline.rtt
-    share = 1 - samples.min() / np.maximum(samples, 1)
-    found: Floats = np.where(share > 0, seen.under_way, 0.0) * share
+    share = 1 - samples.min() / np.maximum(samples[at], 1)
+    found: Floats = np.where(share > 0, seen.under_way[at], 0.0) * share
     return found
 
 

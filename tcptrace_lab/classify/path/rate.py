@@ -16,7 +16,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.classify.path.goodput import SECOND_NS, carries_data, goodput_pps
 from tcptrace_lab.classify.path.modes import BIN, MODE_BINS, beside, highest_mode
 from tcptrace_lab.classify.path.rate_step import step_of
-from tcptrace_lab.classify.path.runs import Batches, Runs, acked_together, run_rates
+from tcptrace_lab.classify.path.runs import Batches, Runs, acked_together, run_rates, uncertain_of
 from tcptrace_lab.numbers import duration
 from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import (
@@ -69,14 +69,15 @@ def bottleneck_rate(
 ) -> Estimate:
     """Packets/s of this flow's size, by its own ACKs; `has_flight`: what they answer was captured; `has_losses`: also
     what was sent again. Where not, an ACK tells of what had come at any time before."""
-    goodput = goodput_pps(seen, clock, has_flight=has_flight) if has_losses else None
+    uncertain = uncertain_of(seen)
+    goodput = goodput_pps(seen, clock, uncertain, has_flight=has_flight) if has_losses else None
     if not has_flight:
         words = "what was sent when is not known: nor whether the path set the ACKs' pace"
         return _not_below_goodput(unknown(words), goodput)
     if clock.resolution_ns <= BATCH_NS and np.count_nonzero(seen.timeline.newly_acked > 0) < FEWEST_SAMPLES:
         # No more runs than ACKs begin them.
         return _not_below_goodput(_too_few(RUN_WORDS.format(RUN_SEGMENTS)), goodput)
-    batches = acked_together(seen, (), clock)
+    batches = acked_together(seen, (), clock, uncertain)
     segments = _segments_for(batches, seen, clock)
     if segments is None:
         words = f"times known to {duration(clock.resolution_ns)}: too coarse for the rate of these ACKs"
@@ -267,7 +268,7 @@ def rate_together(seen: Reconstruction, others: Sequence[Reconstruction], clock:
     segments = TOGETHER_SEGMENTS * (1 + len(others))
     words = f"runs of {segments} segments of {1 + len(others)} flows together"
     own = sum(_most_outstanding(flow) for flow in (seen, *others))
-    runs = run_rates(acked_together(seen, others, clock), seen, segments)
+    runs = run_rates(acked_together(seen, others, clock, uncertain_of(seen)), seen, segments)
     found = _mode(runs, words, clock, own=own, is_together=True)
     return None if found is None or found.value is None or found.high is None else found
 

@@ -45,8 +45,15 @@ class Runs:
     compressed: np.ndarray[Any, np.dtype[np.bool_]]
     # When segments left is not known: nor, of a run, whether they had waited.
     is_inferred: bool
-    # The receiver's application may have set their pace.
-    is_read_slowly: bool = False
+    # Offered after each ACK.
+    rwnd: Ints
+
+    @property
+    def is_read_slowly(self) -> bool:
+        """Whether most of the time less than half was offered of what had been offered before: what came waited for the
+        receiver's application (RFC 9293 section 3.8.6), whose reads then let more go, and may have set their pace."""
+        most = np.maximum.accumulate(self.rwnd)
+        return len(most) > 0 and bool(np.mean(self.rwnd < MAJORITY * most) > MAJORITY)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +69,10 @@ class Batches:
     uncertain: tuple[tuple[Ints, Ints], ...]
 
 
-def acked_together(seen: Reconstruction, others: Sequence[Reconstruction], clock: Clock) -> Batches:
-    """The ACKs of all these flows, counted in packets of the first one's size."""
+def acked_together(
+    seen: Reconstruction, others: Sequence[Reconstruction], clock: Clock, uncertain: tuple[Ints, Ints]
+) -> Batches:
+    """The ACKs of all these flows, counted in packets of the first one's size; `uncertain`: the first one's."""
     # What a tap that stalls reads in a row comes at its own pace.
     at_once_ns = AT_ONCE_NS if clock.stalled_ns else BATCH_NS
     packet_bytes = seen.timeline.smss + seen.timeline.header_bytes
@@ -78,7 +87,7 @@ def acked_together(seen: Reconstruction, others: Sequence[Reconstruction], clock
         times=times[is_end],
         acked=np.cumsum(packets)[is_end],
         jumps=np.cumsum(jumped, dtype=np.int32)[is_end],
-        uncertain=tuple(_uncertain(flow) for flow in (seen, *others)),
+        uncertain=(uncertain, *map(uncertain_of, others)),
     )
 
 
@@ -105,15 +114,8 @@ def run_rates(batches: Batches, seen: Reconstruction, segments: int) -> Runs:
         slowed=slowed,
         compressed=compressed,
         is_inferred=len(timeline.slack) > 0 and bool(np.mean(timeline.is_open) > MAJORITY),
-        is_read_slowly=is_read_slowly(timeline),
+        rwnd=timeline.rwnd,
     )
-
-
-def is_read_slowly(timeline: Timeline) -> bool:
-    """Whether most of the time less than half was offered of what had been offered before: what came waited for the
-    receiver's application (RFC 9293 section 3.8.6), whose reads then let more go."""
-    rwnd = timeline.rwnd
-    return len(rwnd) > 0 and bool(np.mean(rwnd < MAJORITY * np.maximum.accumulate(rwnd)) > MAJORITY)
 
 
 def _first_answered(timeline: Timeline) -> tuple[Ints, Ints]:
@@ -129,13 +131,7 @@ def _first_answered(timeline: Timeline) -> tuple[Ints, Ints]:
     return timeline.ack_ns[first], timeline.ack_ns[first] - timeline.ack_ns[rows] + samples
 
 
-def most_in(times: Ints, acked: Ints, span_ns: int, flow: Reconstruction) -> int | None:
-    """The most bytes acknowledged within such a time without a loss event, or a step of the clock, in it, the
-    largest ACK of each apart; None: there is no such time."""
-    return _core.busiest(times, acked, span_ns, _uncertain(flow))
-
-
-def _uncertain(flow: Reconstruction) -> tuple[Ints, Ints]:
+def uncertain_of(flow: Reconstruction) -> tuple[Ints, Ints]:
     """From when to when a loss event lasts, the clock is set, ACKs were read that the tap had held back, or tell of
     what those that are missing did: how much time passed then is not known."""
     starts, ends = _spans(flow.episodes)

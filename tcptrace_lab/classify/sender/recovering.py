@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 
 import numpy as np
@@ -91,15 +92,16 @@ def recovering_unsure(seen: Reconstruction, tap: Tap) -> float:
     # Two cards' clocks run apart by some parts of a millisecond: nor is it then sure what left just before its answer.
     apart_ns = min(_core.HOST_NS, seen.base_rtt_ns // _core.PROMPT_PARTS)
     blur_ns = max(apart_ns, tap.clock.resolution_ns if tap.is_coarse else 0)
-    few = {each for each in going_on if _may_restart(seen, each, blur_ns)}
-    few |= {each for each in going_on if each.is_unasked}
-    sure = {each for each in going_on if each.sure} - few
-    if not (has_none or tap.tap_lost_bytes) and 2 * len(sure) > len(going_on):
+    may_restart = _may_restart(seen, going_on, blur_ns).tolist()
+    sure = [
+        each.sure and not (each.is_unasked or restarts) for each, restarts in zip(going_on, may_restart, strict=True)
+    ]
+    if not (has_none or tap.tap_lost_bytes) and 2 * sum(sure) > len(going_on):
         going_on = [
             each for each in going_on if each.is_unasked or (tap.is_coarse and each.detected_by == "reordering")
         ]
     elif not has_none:
-        going_on = [each for each in going_on if each not in sure]
+        going_on = [each for each, is_sure in zip(going_on, sure, strict=True) if not is_sure]
         return spent(seen, going_on) - _waited(seen, going_on)
     return spent(seen, going_on)
 
@@ -117,15 +119,18 @@ def _waited(seen: Reconstruction, episodes: list[Episode]) -> float:
     return share_of(timeline, float(waits[waits >= _core.LEAST_RTO_NS].sum()))
 
 
-def _may_restart(seen: Reconstruction, episode: Episode, resolution_ns: int) -> bool:
-    """Whether all but the first of its segments may have left behind the answer to that, by what the clock leaves
+def _may_restart(seen: Reconstruction, episodes: Sequence[Episode], resolution_ns: int) -> Bools:
+    """Of which all but the first of its segments may have left behind the answer to that, by what the clock leaves
     open: so does a window of one segment."""
     timeline = seen.timeline
-    answer = int(np.searchsorted(timeline.snd_una, episode.una, side="right"))
-    if answer >= len(timeline.ack_ns):
-        return False
-    left = np.searchsorted(timeline.send_ns, int(timeline.ack_ns[answer]) - resolution_ns, side="right")
-    return int(left) <= episode.first_send + 1
+    answers = np.searchsorted(timeline.snd_una, [each.una for each in episodes], side="right")
+    is_answered = answers < len(timeline.ack_ns)
+    heard_ns = timeline.ack_ns[answers[is_answered]]
+    found = is_answered.copy()
+    left = np.searchsorted(timeline.send_ns, heard_ns - resolution_ns, side="right")
+    first = np.array([each.first_send for each in episodes], dtype=np.int64)
+    found[is_answered] = left <= first[is_answered] + 1
+    return found
 
 
 def recovering_beyond(seen: Reconstruction) -> float:

@@ -193,7 +193,8 @@ def _longer_ns(timeline: Timeline) -> int:
     moving = np.flatnonzero(timeline.newly_acked > 0)
     apart, segments = np.diff(timeline.ack_ns[moving]), timeline.newly_acked[moving[1:]] / timeline.smss
     # One that jumps tells of what had come before.
-    each = apart[segments <= DELAYED_ACK_SEGMENTS] / np.maximum(segments[segments <= DELAYED_ACK_SEGMENTS], 1.0)
+    is_plain = segments <= DELAYED_ACK_SEGMENTS
+    each = apart[is_plain] / np.maximum(segments[is_plain], 1.0)
     return int(_core.percentile(each, 100 * MINORITY)) if len(each) > FEWEST_SAMPLES else 0
 
 

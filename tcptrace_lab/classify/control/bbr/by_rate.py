@@ -136,7 +136,7 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int, episodes: Sequence[Episo
         return ()
     # A segment is spread over the time since the one before it: of a rate a half shows parts of segments.
     edges = begin_ns + half_ns * np.arange(halves + 1)
-    behind = np.clip(np.searchsorted(timeline.send_ns, edges, side="right"), 1, len(timeline.send_ns) - 1)
+    behind = np.clip(_core.places(timeline.send_ns, edges, or_equal=True), 1, len(timeline.send_ns) - 1)
     sent = np.cumsum(timeline.send_end - timeline.send_offset)
     since, gap = edges - timeline.send_ns[behind - 1], timeline.send_ns[behind] - timeline.send_ns[behind - 1]
     pace = np.diff(sent[behind - 1] + np.minimum(since / np.maximum(gap, 1), 1.0) * (sent[behind] - sent[behind - 1]))

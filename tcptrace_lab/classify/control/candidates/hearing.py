@@ -31,6 +31,8 @@ FEWEST_JUDGED = 16
 # Nor does who was beyond what is open at so many of them, once those of the slow start are few: a law explains most.
 UNFIT_SHARE = 0.75
 UNFIT_PIECES = 32
+# How likely one is, and the same where a single piece may say whatever it does.
+Likely = tuple[float, float]
 
 
 def replays(
@@ -54,9 +56,13 @@ def replays(
         names = [each.name for each, _ in told] + [each.candidate.name for each in known]
         first = [np.abs(error) / hearing.opened[: len(error)] for _, error in told]
         sizes = first + [each.sizes[:judged] for each in known]
-        is_left = _not_hopeless(names, sizes)
+        table = _judged_of_all(sizes)
+        if not table.shape[1]:
+            continue
+        likely = _likely(table)
+        is_left = _not_hopeless(names, table, likely)
         if not to_the_end:
-            is_out = _beyond_doubt(names, sizes, is_left)
+            is_out = _beyond_doubt(names, table, likely, is_left)
             hearing.end(is_out[: len(told)])
             is_left = [left and not out for left, out in zip(is_left, is_out, strict=True)]
         hearing.keep(is_left[: len(told)])
@@ -177,13 +183,9 @@ def stages(pieces: int, judged: int) -> Iterator[int]:
         judged *= 2
 
 
-def _not_hopeless(names: Sequence[str], sizes: Sequence[Floats]) -> list[bool]:
+def _not_hopeless(names: Sequence[str], table: Floats, likely: Sequence[Likely]) -> list[bool]:
     """Who may yet be spoken of, by what is judged of all: who is not far behind the best of its family; of a family
     that is out itself, or where it fits nowhere, that best alone."""
-    table = _judged_of_all(sizes)
-    if not table.shape[1]:
-        return [True] * len(names)
-    likely = _likely(table)
     best: dict[str, int] = {}
     for place, name in enumerate(names):
         if name not in best or likely[place] > likely[best[name]]:
@@ -198,13 +200,9 @@ def _not_hopeless(names: Sequence[str], sizes: Sequence[Floats]) -> list[bool]:
     return found
 
 
-def _beyond_doubt(names: Sequence[str], sizes: Sequence[Floats], is_left: Sequence[bool]) -> list[bool]:
+def _beyond_doubt(names: Sequence[str], table: Floats, likely: Sequence[Likely], is_left: Sequence[bool]) -> list[bool]:
     """Whose family is refuted by what is judged of all: beyond what is open where the best is within, at as many pieces
     as make it hopeless; while the best is all but nowhere beyond. The nearest other is heard on, to be told against."""
-    table = _judged_of_all(sizes)
-    if not table.shape[1]:
-        return [False] * len(names)
-    likely = _likely(table)
     order = sorted(range(len(names)), key=lambda place: likely[place], reverse=True)
     is_within = table <= 1.0
     best = is_within[order[0]]
@@ -216,7 +214,7 @@ def _beyond_doubt(names: Sequence[str], sizes: Sequence[Floats], is_left: Sequen
     return [left and name not in rivals for name, left in zip(names, is_left, strict=True)]
 
 
-def _likely(table: Floats) -> list[tuple[float, float]]:
+def _likely(table: Floats) -> list[Likely]:
     """Of each: where every piece says the most that it may, two are told apart by how far they are off."""
     noise = noise_among(table)
     return list(zip(log_likelihoods(table, noise), log_likelihoods(table, noise, math.inf), strict=True))

@@ -62,20 +62,21 @@ def with_replay(
         (told, when): tape(seen, follows=True, columns=columns, handshake_rtt_ns=told, when=when)
         for told, when in readings
     }
+    known = None
     if is_named:
         (candidate, first, read), *_ = left
         # Before the others' rows are held: there may be as many.
         own = Player(candidate, first, tapes[read], rows_of(tapes[read], acks))
-        shown = _with_own(seen, shown, own, acks, settled)
+        shown, known = _with_own(seen, shown, own, acks, settled, at=open_rows)
         del own
     rows = {each: rows_of(written, acks[open_rows]) for each, written in tapes.items()}
-    players = [Player(candidate, first, tapes[read], rows[read]) for candidate, first, read in left]
+    players = [Player(candidate, first, tapes[read], rows[read], known) for candidate, first, read in left]
     open_to, grown = reached(seen, shown, acks, open_rows) if is_stack else (None, np.full(len(open_rows), np.inf))
     had = had_by(players, grown, open_to, smss=seen.timeline.smss)
     del open_to
     # Where more is outstanding than the window at work it was seen cut: that is no window which is not used.
     wanted = hidden & _is_anchored(seen, shown) & ~((shown["cwnd"] < seen.flight[acks]) & (shown["limited_by"] == CWND))
-    del tapes, rows, players, columns
+    del tapes, rows, players, columns, known
     most = _most(had.most, grown, opened(seen, shown, acks, open_rows))
     # A sender leaves less than a segment of its window unused, of what may have been outstanding.
     unused = seen.timeline.smss + (seen.timeline.slack[acks[open_rows]] if len(seen.timeline.slack) else 0)
@@ -103,17 +104,18 @@ def with_replay(
 
 
 def _with_own(
-    seen: Reconstruction, table: dict[str, Ints], player: Player, acks: Places, settled: Bools
-) -> dict[str, Ints]:
+    seen: Reconstruction, table: dict[str, Ints], player: Player, acks: Places, settled: Bools, *, at: Places
+) -> tuple[dict[str, Ints], tuple[Floats, Floats]]:
     """The same once it is known who sets the threshold: theirs in every row (`player`'s are those of all). Some move it
-    between losses (Vegas)."""
+    between losses (Vegas). And the window and the threshold `at` some of the rows."""
     cwnd, threshold = player.play()
+    known = cwnd[at], threshold[at]
     if player.candidate.is_by_delay:
         filled = _filled(table["ssthresh"], threshold, settled)
-        return _with_cuts(seen, {**table, "ssthresh": filled}, acks, cwnd)
+        return _with_cuts(seen, {**table, "ssthresh": filled}, acks, cwnd), known
     # As long as the capture, and not asked for.
     del cwnd
-    return {**table, "ssthresh": _filled(table["ssthresh"], threshold, settled)}
+    return {**table, "ssthresh": _filled(table["ssthresh"], threshold, settled)}, known
 
 
 def _with_rows(table: dict[str, Ints], told: dict[str, Ints], rows: Places) -> dict[str, Ints]:

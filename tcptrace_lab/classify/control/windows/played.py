@@ -15,15 +15,21 @@ from tcptrace_lab.reconstruct.timeline import Floats, Ints, Places, parts
 
 @dataclass(frozen=True)
 class Player:
-    """A candidate, the first window of its sender, the tape that it hears, and the rows that are asked for."""
+    """A candidate, the first window of its sender, the tape that it hears, and the rows that are asked for.
+
+    `known`: what it had there, where it was played before.
+    """
 
     candidate: Candidate
     initial_window: int
     written: Tape
     rows: Ints
+    known: tuple[Floats, Floats] | None = None
 
     def play(self, *, at_most: bool = False) -> tuple[Floats, Floats]:
         """Window and threshold at these rows; `at_most`: used or not."""
+        if self.known is not None and not at_most:
+            return self.known
         candidate = self.candidate
         if at_most and "byte_counting" in candidate.parameters:
             # RFC 3465: the faster of the two ways to count.

@@ -172,7 +172,7 @@ impl View<'_> {
         let mut untold = 0;
         let (again, gone_again) = self.sent_again(&chosen);
         let goes_back_behind = |send: usize| again.last().is_some_and(|&last| send < last as usize);
-        let mut rank = 0;
+        let (mut rank, mut near) = (0, 0);
         let given_up = self.given_up(&chosen);
         for (send, offset, end) in chosen.flat_map(|send| self.packets(send)) {
             while again.get(rank).is_some_and(|&at| (at as usize) < send) {
@@ -190,7 +190,7 @@ impl View<'_> {
                     let lost = self.lost_up_to.partition_point(|&lost| lost < end);
                     Some(
                         self.board
-                            .since(offset, end)
+                            .since(offset, end, &mut near)
                             .map_or(lost, |ack| ack.min(lost)),
                     )
                 } else if event.detected_by == DetectedBy::Rto && goes_back_behind(send) {
@@ -250,6 +250,7 @@ impl View<'_> {
         let ranks = self.seen.again_within(chosen.start, chosen.end);
         let again = &self.seen.again[ranks.clone()];
         let known = |send: u32| self.seen.acks_before_send[send as usize] as usize;
+        let mut near = 0;
         let arrived = again.iter().map(|&send| {
             let (offset, end) = (
                 self.trace.send_offset[send as usize],
@@ -257,7 +258,7 @@ impl View<'_> {
             );
             let acked = self.acked_after(send as usize, end);
             self.board
-                .since(offset, end)
+                .since(offset, end, &mut near)
                 .map_or(acked, |ack| ack.min(acked))
         });
         let mut gone: Vec<usize> = arrived.collect();

@@ -31,7 +31,7 @@ impl Kept {
             return found;
         }
         // What an earlier timer had left is a round trip old.
-        let mut before = 0;
+        let (mut before, mut near) = (0, 0);
         let recent_ns = rtt.longest_ns + rtt.base_ns / REORDERING_PARTS;
         for (number, event) in events.iter().enumerate().filter(|each| each.1.restarts) {
             let following = events.get(number + 1).map(|event| event.first_send);
@@ -42,7 +42,9 @@ impl Kept {
             for send in begin.max(before)..event.first_send {
                 let (offset, end) = (trace.send_offset[send], trace.send_end[send]);
                 let acked = seen.first_acked(part.start, end);
-                let gone = board.since(offset, end).map_or(acked, |ack| ack.min(acked));
+                let gone = board
+                    .since(offset, end, &mut near)
+                    .map_or(acked, |ack| ack.min(acked));
                 if gone > part.start {
                     change[0] += end - offset;
                     change[gone.min(part.end) - part.start] -= end - offset;

@@ -4,6 +4,8 @@
 //! first of them tells of a hole: its answer is all that there was to hear. Errs to "heard" where a receiver leaves out as
 //! many ACKs as are lost.
 
+use std::cell::OnceCell;
+
 use super::sent_again::Covered;
 use crate::infer::given::{DELAYED_ACK_SEGMENTS, FEWEST_SAMPLES};
 use crate::infer::sender::rows::sequence::Sequence;
@@ -12,24 +14,26 @@ use crate::recovery::DetectedBy;
 
 /// What a trace shows of ACKs that got lost.
 pub(super) struct AnswersLost {
-    behind_lost_acks: usize,
+    /// Few ask, and it takes all ACKs.
+    behind_lost_acks: OnceCell<usize>,
     /// The least round trip: sooner nothing is answered.
     base_ns: i64,
 }
 
 impl AnswersLost {
-    pub(super) fn new(trace: &Trace, seen: &Sequence, again: &Covered, base_ns: i64) -> Self {
+    pub(super) fn new(base_ns: i64) -> Self {
         Self {
-            behind_lost_acks: behind_lost_acks(trace, seen, again),
+            behind_lost_acks: OnceCell::new(),
             base_ns,
         }
     }
 
     /// Whether the answer to the copy before may be what got lost: a timer tells of neither, and nothing that left behind
-    /// that copy of the hole. A D-SACK that tells of it (RFC 2883) would have been lost too, where any is told.
+    /// that copy of the hole. A D-SACK that tells of it (RFC 2883) would have been lost too, where any is told. `again`:
+    /// all that was sent again.
     pub(super) fn may_be(
         &self,
-        (trace, seen): (&Trace, &Sequence),
+        (trace, seen, again): (&Trace, &Sequence, &Covered),
         event: &LossEvent,
         answer: usize,
         (send, copy): (usize, usize),
@@ -49,7 +53,8 @@ impl AnswersLost {
         // A repair that left alone met no queue that it could overflow: there one lost ACK is as likely as another.
         let is_repair = seen.again.binary_search(&(copy as u32)).is_ok();
         let fewest = if is_repair { 1 } else { FEWEST_SAMPLES.get() };
-        trace.dsacks.is_empty() && self.behind_lost_acks >= fewest
+        let behind = || behind_lost_acks(trace, seen, again);
+        trace.dsacks.is_empty() && *self.behind_lost_acks.get_or_init(behind) >= fewest
     }
 
     /// Whether beside the copy, which fills a hole, one new segment left, as a partial ACK lets go (RFC 6582 section 3.2

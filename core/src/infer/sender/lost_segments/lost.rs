@@ -80,7 +80,7 @@ pub fn lost(
         trace,
         seen,
         twice,
-        answers_lost: AnswersLost::new(trace, seen, &again, rtt.base_ns),
+        answers_lost: AnswersLost::new(rtt.base_ns),
         again,
         untold: Covered::new(board.untold(trace)),
         outdated: outdated(trace, seen),
@@ -271,7 +271,10 @@ impl Judge<'_> {
         }
         let is_one = trace.send_end[send] - trace.send_offset[send] <= trace.smss;
         let took = |ack: usize| Some(trace.ack_ns.get(ack)? - sent_ns);
-        let (answer, told) = (seen.acked_at(first, end), self.board.since(offset, end));
+        let (answer, told) = (
+            seen.acked_at(first, end),
+            self.board.since(offset, end, &mut 0),
+        );
         // Sooner than any round trip that was measured, not than any that there may be: either copy's.
         let is_sooner = |ack: usize| {
             took(ack).is_some_and(|ns| (ns as f64) < AT_LEAST.get() * self.base_rtt_ns as f64)
@@ -333,7 +336,7 @@ impl Judge<'_> {
             || self.is_unasked(heard, (send, copy))
             || self
                 .answers_lost
-                .may_be((trace, seen), event, answer, (send, copy))
+                .may_be((trace, seen, &self.again), event, answer, (send, copy))
             || (offset != event.una
                 && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
         {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::trace::Trace;
+use crate::infer::ordered::from;
 use crate::recovery::DUP_THRESH;
 
 /// Blocks that an ACK has room for at the least: beside timestamps (RFC 2018 section 3).
@@ -100,11 +101,11 @@ impl Scoreboard {
     }
 
     /// The ACK by which a whole segment was reported, in pieces or at once; None where a part of it never was.
-    pub fn since(&self, offset: i64, end: i64) -> Option<usize> {
-        let at = self
-            .rows
-            .partition_point(|row| row.0 <= offset)
-            .checked_sub(1)?;
+    ///
+    /// `near`: where the one asked for before was found, for most are asked for in order.
+    pub fn since(&self, offset: i64, end: i64, near: &mut usize) -> Option<usize> {
+        *near = from(&self.rows, *near, |row| row.0 <= offset);
+        let at = near.checked_sub(1)?;
         let (_, right, ack) = self.rows[at];
         // Most are in one block, or in none.
         if right <= offset || right >= end {
@@ -297,12 +298,12 @@ mod tests {
                 .iter()
                 .position(|&(left, right)| left <= byte && byte < right)
         };
-        let mut reported = 0;
+        let (mut reported, mut near) = (0, 0);
         for offset in 0..120 {
             for end in offset + 1..=120 {
                 let each: Option<Vec<usize>> = (offset..end).map(since).collect();
                 let last = each.and_then(|each| each.into_iter().max());
-                assert_eq!(board.since(offset, end), last, "{offset}..{end}");
+                assert_eq!(board.since(offset, end, &mut near), last, "{offset}..{end}");
                 reported += usize::from(last.is_some());
             }
         }
