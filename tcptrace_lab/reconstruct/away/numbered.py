@@ -66,6 +66,18 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     )
 
 
+def behind_missing(whole: Sends, seen: Arrivals) -> tuple[Places, Places]:
+    """The arrivals before which a packet of the host's is missing that was not put back, in their order, and the place
+    of each among what was sent; `whole`: of a host that counts (`is_counted`), else none is."""
+    if not whole.is_counted or not whole.unplaced:
+        return whole.row[:0], whole.row[:0]
+    arrived = np.flatnonzero(whole.row >= 0).astype(np.int32)
+    places = arrived[1:][_missing(whole, seen, arrived) > 0]
+    rows = whole.row[places]
+    order = np.argsort(rows, kind="stable")
+    return rows[order], places[order]
+
+
 class _Between:
     """What left between two arrivals, as far as it can be told: gap by gap, in their order."""
 

@@ -20,7 +20,7 @@ from tcptrace_lab import _core
 from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends
 from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
-from tcptrace_lab.reconstruct.away.by_repairs import asked_when, turn_by_repairs
+from tcptrace_lab.reconstruct.away.by_repairs import asked_when, turn_by_repairs, with_lost_repairs
 from tcptrace_lab.reconstruct.away.echoes import (
     Bounds,
     are_stale,
@@ -184,7 +184,9 @@ def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | N
         # Neither a handshake nor the rhythm tells it: with a queue that never ran empty it is longer at each loss.
         turn_ns = turn_by_repairs(timeline, seen, left)
         is_busy = turn_ns is not None
-        left = left if turn_ns is None else sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+        if turn_ns is not None:
+            left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+            left = with_lost_repairs(timeline, seen, left)
     times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
     times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
     whole = int((left.end - left.offset).sum())

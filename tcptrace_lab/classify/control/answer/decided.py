@@ -77,7 +77,7 @@ NONE = Doubts()
 
 def decide(seen: Reconstruction, replays: Sequence[Replay], rate: ByRate, doubts: Doubts = NONE) -> Identified:
     """The set, and the name if there is one, from everything replayed and what tells of a rate."""
-    noise = noise_of(replays)
+    noise = noise_of(replays, is_told=not doubts.is_any)
     likeliest = _least_off(replays, noise)
     disturbed, told = _told(replays, likeliest, noise, is_holed=doubts.is_holed)
     likely = {id(each): own for each, own in zip(replays, told, strict=True)}

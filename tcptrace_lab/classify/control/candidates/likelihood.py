@@ -152,16 +152,22 @@ def open_of(tape: Tape) -> Floats:
     return found
 
 
-def noise_of(replays: Sequence[Replay]) -> Floats:
+def noise_of(replays: Sequence[Replay], *, is_told: bool = False) -> Floats:
     """What most errors of the best candidate stay below, as shares of what is open: the capture's own noise, and at
-    each piece no less than what was inferred there leaves."""
+    each piece no less than what was inferred there leaves.
+
+    `is_told`: what is inferred lies between ACKs that a segment each names, and not on the line of any law: one that
+    is followed there throughout shows that it was put right.
+    """
     judged = [each for each in replays if len(each.sizes)]
     if not judged:
         return np.ones(0)
-    tape = judged[0].tape
+    tape, table = judged[0].tape, table_of(judged)
     inferred = SLACK_NOISE_SHARE * tape.compared.pieces.inferred / open_of(tape)
-    least = max(noise_among(table_of(judged)), _core.median(inferred))
-    found: Floats = np.clip(inferred, least, 1.0)
+    least = noise_among(table)
+    if is_told and table.shape[1] > FEWEST_ALIKE and table.max(axis=1).min() <= LEAST_NOISE_SEGMENTS:
+        return np.full(len(inferred), least)
+    found: Floats = np.clip(inferred, max(least, _core.median(inferred)), 1.0)
     return found
 
 

@@ -26,12 +26,13 @@ class AckColumns:
     def __init__(self, seen: Reconstruction, handshake_rtt_ns: int | None) -> None:
         timeline = seen.timeline
         sent = _core.places(timeline.send_ns, timeline.ack_ns)
-        first = timeline.first_offset
+        first, una = timeline.first_offset, timeline.snd_una
         top = np.where(sent > 0, timeline.snd_max[np.maximum(sent - 1, 0)] if len(timeline.snd_max) else 0, first)
-        top -= first
+        # What left before the capture is acknowledged in it, and counts (Westwood's bandwidth; what is outstanding).
+        begin = first if timeline.has_start or not len(una) else min(first, int(una[0]))
+        top -= begin
         self.top: Ints = top
-        una = timeline.snd_una
-        self.una = una if first == 0 and una.min(initial=0) == 0 else np.maximum(una - first, 0)
+        self.una = una if begin == 0 and una.min(initial=0) == 0 else np.maximum(una - begin, 0)
         self.newly_acked = timeline.newly_acked
         if not timeline.has_start:
             # How much of what left before the capture one ACK told of is not seen: it may have filled a hole.

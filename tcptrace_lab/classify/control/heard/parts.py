@@ -140,7 +140,7 @@ class Parts:
         if timeline.has_sack or not len(recover):
             return np.zeros(len(self), dtype=bool)
         is_open = self.is_recovered & (self.started_by >= 0) & (sent == self.first)
-        is_open &= self.columns.una[self.first] == recover[self.started_by]
+        is_open &= timeline.snd_una[self.first] == recover[self.started_by]
         falls = flight[self.first] - flight[np.minimum(again, most)] > 2 * timeline.smss
         found: Bools = is_open & (again > sent + 1) & (again <= self.last) & falls
         return found
