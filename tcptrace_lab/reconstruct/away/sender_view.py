@@ -33,8 +33,8 @@ from tcptrace_lab.reconstruct.away.echoes import (
 from tcptrace_lab.reconstruct.away.own_times import Pace, by_timer, left_by, own_times
 from tcptrace_lab.reconstruct.away.rhythm import rhythm, with_least, with_repairs
 from tcptrace_lab.reconstruct.away.self_clocking import (
-    all_before_acked,
     between_anchors,
+    into_empty,
     met_no_queue,
     released_between,
 )
@@ -276,7 +276,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
     late_ns = seen_at - times
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
-    is_first = all_before_acked(timeline, left, release)
+    is_first = into_empty(timeline, seen, left, release, found)
     waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
     free = met_no_queue(seen, left, found)
     waits |= free & by_timer(timeline, seen, left, found, late_ns)
