@@ -77,6 +77,9 @@ def least_rtt(
         # Of one turn alone the segments may have been read late.
         alike = least_alike_ns(seen, handshake_rtt_s) if clock.stalled_ns else _least_alike(_of_turns(seen))
         above = max(above, alike - int(samples.min()))
+    if clock.stalled_ns and handshake_rtt_s is not None and not is_near:
+        # By whole ticks turns are alike that are not: as good a round trip as those that came sooner is the handshake's.
+        above = max(above, int(handshake_ns + clock.doubt_ns) - int(samples.min()))
     if clock.stalled_ns and handshake_rtt_s is None and len(seen.timeline.fate):
         # Elsewhere it is ACKs that were read late, each by up to a silence, and no handshake tells by how much.
         above = max(above, clock.stalled_ns)
