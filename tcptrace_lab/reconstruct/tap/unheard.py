@@ -288,8 +288,8 @@ def in_order_top(offsets: Ints, lengths: Ints, acked: Ints) -> Ints:
 
 
 def _passed_by(offsets: Ints, ends: Ints, top: Ints) -> list[tuple[int, int]]:
-    """The bytes that never came, and below which nothing was missing when a segment above them was sent again: holes are
-    filled from the lowest on (RFC 6582, RFC 6675), so these had come past the tap. Begins and ends, in order."""
+    """The bytes that never came while what is above them was sent again: holes are filled from the lowest on (RFC 6582,
+    RFC 6675), so these had come past the tap. Begins and ends, in order."""
     again = offsets[1:][offsets[1:] < top[:-1]]
     order = np.argsort(offsets, kind="stable")
     reach = np.maximum.accumulate(ends[order])[:-1]
