@@ -137,15 +137,15 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
 def into_empty(timeline: Timeline, seen: Arrivals, left: Sends, acks: Places, found: Rhythm) -> Bools:
     """Whether each left into an empty network: all that had been sent before was acknowledged (`acks`: the last ACK
     heard, -1: none), but for what a receiver leaves waiting (RFC 9293 section 3.8.6.3), if that had come by then."""
-    result = _all_before_acked(timeline, left, acks, waiting=0)
-    waits = np.flatnonzero(_all_before_acked(timeline, left, acks, waiting=timeline.smss) & ~result)
+    result = all_before_acked(timeline, left, acks)
+    waits = np.flatnonzero(all_before_acked(timeline, left, acks, waiting=timeline.smss) & ~result)
     waits = waits[(waits > 0) & ~left.is_put_back[waits] & ~left.is_put_back[waits - 1]]
     apart = seen.time_ns[left.row[waits]] - seen.time_ns[left.row[waits - 1]]
     result[waits[apart >= found.turn_ns]] = True
     return result
 
 
-def _all_before_acked(timeline: Timeline, left: Sends, acks: Places, *, waiting: int) -> Bools:
+def all_before_acked(timeline: Timeline, left: Sends, acks: Places, *, waiting: int = 0) -> Bools:
     """Whether of all that had been sent before each no more than so many bytes were not acknowledged by then."""
     una = np.append(timeline.snd_una, timeline.first_offset)
     una += waiting

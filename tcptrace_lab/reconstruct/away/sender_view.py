@@ -25,6 +25,7 @@ from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, gives_back, 
 from tcptrace_lab.reconstruct.away.own_times import Pace, by_timer, left_by, own_times
 from tcptrace_lab.reconstruct.away.rhythm import rhythm, with_least, with_repairs
 from tcptrace_lab.reconstruct.away.self_clocking import (
+    all_before_acked,
     between_anchors,
     into_empty,
     met_no_queue,
@@ -275,13 +276,14 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
     late_ns = seen_at - times
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
-    is_first = into_empty(timeline, seen, left, release, found)
-    waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
+    is_empty = into_empty(timeline, seen, left, release, found)
+    waits = ~left.is_put_back & ((is_empty & found.is_measured) | (not found.is_clocked))
     free = met_no_queue(seen, left, found)
     waits |= free & by_timer(timeline, seen, left, found, late_ns)
     latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
     np.maximum(times, latest, out=times, where=waits)
     del seen_at, latest
+    is_first = all_before_acked(timeline, left, release)
     late_ns[~is_first | left.is_put_back | (left.offset <= timeline.first_offset)] = 0
     pauses = late_ns > found.turn_ns / 2
     if np.count_nonzero(pauses) < FEWEST_ALIKE:
