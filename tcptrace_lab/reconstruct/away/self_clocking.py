@@ -140,6 +140,8 @@ def into_empty(timeline: Timeline, seen: Arrivals, left: Sends, acks: Places, fo
     result = all_before_acked(timeline, left, acks)
     waits = np.flatnonzero(all_before_acked(timeline, left, acks, waiting=timeline.smss) & ~result)
     waits = waits[(waits > 0) & ~left.is_put_back[waits] & ~left.is_put_back[waits - 1]]
+    # New data: a copy of that one is a timer's, or was asked for.
+    waits = waits[left.offset[waits] >= left.end[waits - 1]]
     apart = seen.time_ns[left.row[waits]] - seen.time_ns[left.row[waits - 1]]
     result[waits[apart >= found.turn_ns]] = True
     return result
