@@ -176,7 +176,6 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(9073024, "sender's limits", id="the only segment in flight again may be a probe"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(8957102, "drops", id="and the copy's before later than any measured"),
-        pytest.param(9085019, "drops", id="one that filled the offered window, alone behind what filled the last hole"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
     ],
 )

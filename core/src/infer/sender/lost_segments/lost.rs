@@ -381,18 +381,16 @@ impl Judge<'_> {
 
     /// Whether nothing tells which of two copies an ACK answers: no duplicate ACK and no SACK block ever told of a hole
     /// there (RFC 2018 section 4), and the first copy's answer may have come as late as that (a rescue retransmission, RFC
-    /// 6675 section 4; a timer that went back over what was on its way): so it may where it was alone, and its answer
-    /// waited for the second segment (RFC 9293 section 3.8.6.3), which the copy is.
+    /// 6675 section 4; a timer that went back over what was on its way).
     fn is_untold(&self, answer: usize, (offset, end): (i64, i64), copy: usize) -> bool {
         let (trace, seen) = (self.trace, self.seen);
         let Some(before) = answer.checked_sub(1) else {
             return false;
         };
-        let is_alone = (seen.snd_una[before], seen.snd_una.get(answer)) == (offset, Some(&end));
         trace.has_sack
             && !trace.hides_blocks
             && self.sack_high.get(before).is_none_or(|&high| high <= end)
             && seen.dupacks(seen.first_acked(answer, offset), answer) == 0
-            && (is_alone || self.may_answer(answer, copy))
+            && self.may_answer(answer, copy)
     }
 }
