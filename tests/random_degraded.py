@@ -105,6 +105,8 @@ def _known_better(found: Tapped, whole: Verdict, verdict: Verdict | None, judged
     right = set() if "drops" in against_truth(found, verdict) else {"losses"}
     if verdict.sender_tcp.recovery == found.scenario.connections[0].control.recovery:
         right.add("recovery")
+    if verdict.as_dict()["initial_window"]["segments"] == found.scenario.connections[0].control.initial_window:
+        right.add("initial_window")
     # When a recovery ends the sender's verdict tells, and the simulator does not.
     recovers, here = (each.limits.get("recovery", 0.0) for each in (whole, verdict))
     if keeps == "whole" and abs(recovers - here) <= POINTS and found.limits:

@@ -342,6 +342,7 @@ def _rebuild(found: _Found) -> None:
             handshake_ns=float(row[f"handshake_rtt_ns_{other}"]),
             resolution_ns=tap.clock.resolution_ns,
             is_holed=tap.is_holed,
+            sent_before=tap.first_new,
             late_ns=_stamped_late_ns(kept) if where.place == "receiver" and tap.timestamps.value else 0.0,
         )
         rebuilt = away_from_sender(

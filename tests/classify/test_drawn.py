@@ -142,6 +142,8 @@ CASES = (
     (9073031, "ports used again + snaplen varies", "bottleneck_bps", "blocks cut, so that ACKs behind a recovery jump"),
     (9073000, "tap lost 0.1 % of data + one ACK of four", "limits", "a recovery may be over before the ACK that tells"),
     (9039014, "begins in avoidance + one way meanwhile", "limits", "windows scaled to a flight of missing ACKs"),
+    (9084037, "one way meanwhile", "recovery", "the ACK that ended a recovery is among those that are missing"),
+    (9084037, "one way meanwhile", "per_cycle", "so it is where the SYN's scale tells that they are"),
     (9073036, "tap stalls", "base_rtt_s", "one round trip is left of a tap that was late: it need not be the path's"),
 )
 
@@ -170,6 +172,7 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(8957193, "sender's limits", id="the same, of writes at nearly the path's own rate"),
         pytest.param(8951030, "sender's limits", id="a step of slow start before the short end of a write"),
         pytest.param(9082025, "sender's limits", id="the same, of a window that was wide before"),
+        pytest.param(8959086, "sender's limits", id="what fills the offered window late had room in it until then"),
         pytest.param(9073024, "sender's limits", id="the only segment in flight again may be a probe"),
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(8957102, "drops", id="and the copy's before later than any measured"),

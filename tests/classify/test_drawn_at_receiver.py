@@ -79,6 +79,19 @@ CASES = (
     (9076000, "tap stalls + begins in avoidance", "base_rtt_s", "each ACK may have been read late by a silence"),
     (9076005, "tap stalls + only the SYN", "base_rtt_s", "so where the handshake was not captured whole"),
     (9082026, "stamped by polls + tap lost 300 ms", "recovery", "one restart, where repairs are not in the capture"),
+    (9085009, "bare ACKs stripped", "limits", "a missing ACK may have told of a loss, or have ended its recovery"),
+    (9087005, "receiver", "limits", "a pause begins behind a segment that a receiver leaves waiting, too"),
+    (9087021, "receiver", "initial_window", "a pause between writes that is shorter than a full segment's turn"),
+    (9088001, "begins in a recovery + tap stalls", "losses", "what left before the capture began may have come"),
+    (9088001, "begins in a recovery + tap stalls", "base_rtt_s", "ACKs that were held back, and no handshake"),
+    (9088023, "tap stalls + clock of 15.6 ms", "base_rtt_s", "turns of whole ticks are alike that are not"),
+    (
+        9088030,
+        "one way at last + tap lost 1 %",
+        "limits",
+        "a hole below one that is filled, and never filled, had come",
+    ),
+    (9188013, "receiver", "per_cycle", "what left between two stamps, shared out among their ACKs, is no avoidance"),
 )
 
 

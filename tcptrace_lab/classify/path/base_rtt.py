@@ -13,7 +13,7 @@ from tcptrace_lab.reconstruct.estimate import Estimate, unknown
 from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.clock import FINE, Clock
-from tcptrace_lab.reconstruct.tap.stalled import SHORTER_SHARE, unread_ns
+from tcptrace_lab.reconstruct.tap.stalled import SHORTER_SHARE, held_back_ns, unread_ns
 from tcptrace_lab.reconstruct.timeline import Floats, Ints
 
 # Below this part of the bottleneck's rate the queue must have been empty.
@@ -63,29 +63,38 @@ def least_rtt(
         high = least + clock.stalled_ns / 1e9
         return unknown("the tap read late, and too few round trips are left to tell by", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
-    # A segment that was stamped late has a round trip that is short by that.
-    late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
-    above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock))
-    handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
-    is_shorter = len(samples) <= MOST_SHORTER_SAMPLES and least * 1e9 < SHORTER_SHARE * handshake_ns
-    if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
-        # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
-        # were none stands out, but small packets took longer.
-        unread = unread_ns(seen.timeline, handshake_ns, clock.stalled_ns)
-        above = max(above, int((samples + unread).min() - samples.min()))
-    if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
-        # Of one turn alone the segments may have been read late.
-        alike = least_alike_ns(seen, handshake_rtt_s) if clock.stalled_ns else _least_alike(_of_turns(seen))
-        above = max(above, alike - int(samples.min()))
-    if clock.stalled_ns and handshake_rtt_s is None and len(seen.timeline.fate):
-        # Elsewhere it is ACKs that were read late, each by up to a silence, and no handshake tells by how much.
-        above = max(above, clock.stalled_ns)
-    above /= 1e9
+    above = _above_ns(seen, handshake_rtt_s, clock) / 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur
         return Estimate(value=least, low=max(low, 0.0), high=least + above, method=method)
     return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
+
+
+def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, clock: Clock) -> float:
+    """By how much more than the least the path's round trip may be: what stamps err by, or waited to be read."""
+    samples = seen.timeline.rtt[1]
+    least = int(samples.min())
+    # A segment that was stamped late has a round trip that is short by that.
+    late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
+    above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock))
+    handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
+    is_shorter = len(samples) <= MOST_SHORTER_SAMPLES and least < SHORTER_SHARE * handshake_ns
+    if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
+        # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
+        # were none stands out, but small packets took longer.
+        unread = unread_ns(seen.timeline, handshake_ns, clock.stalled_ns)
+        above = max(above, int((samples + unread).min()) - least)
+        # Of one turn alone the segments may have been read late.
+        alike = least_alike_ns(seen, handshake_rtt_s) if clock.stalled_ns else _least_alike(_of_turns(seen))
+        above = max(above, alike - least)
+    if clock.stalled_ns and least < SHORTER_SHARE * handshake_ns:
+        # By whole ticks turns are alike that are not: as good as a round trip that came sooner is the handshake's.
+        above = max(above, int(handshake_ns + clock.doubt_ns) - least)
+    if handshake_rtt_s is None and len(seen.timeline.fate):
+        # Elsewhere it is ACKs that were read late, each by up to a silence, and no handshake tells by how much.
+        above = max(above, clock.stalled_ns, held_back_ns(seen.timeline, seen.held_back[0]))
+    return above
 
 
 def _read_late_ns(seen: Reconstruction, clock: Clock) -> int:

@@ -153,7 +153,7 @@ class Counts:
             # A hole that nothing captured has filled is an event that is not in the table; nor is one between captured
             # ACKs.
             or tap.repairs[1] > 0
-            or (tap.tap_lost_acks > 0 and len(unheard_behind(seen.timeline)) > 0)
+            or (tap.may_miss_acks and len(unheard_behind(seen.timeline)) > 0)
         )
 
     @cached_property

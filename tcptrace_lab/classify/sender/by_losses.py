@@ -76,18 +76,21 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int =
         times = times - np.append(0, np.cumsum(silent_ns))
         whole_ns += max(unanswered_ns - int(silent_ns.sum()), 0)
     cwnd = recovery = 0
+    # Of ACKs that are missing between two captured ones any may have told of the loss, or have ended the recovery.
+    unheard = 1 if seen.is_stretched else 0
     if first.is_windows and opens_at_each_ack(timeline, losses[0]):
-        cwnd = 0 if _is_held(timeline, 0, first.first, first.flight, turn_ns) else int(times[first.first] - times[0])
+        until = max(first.first - unheard, 0)
+        cwnd = 0 if _is_held(timeline, 0, first.first, first.flight, turn_ns) else int(times[until] - times[0])
     following: Sequence[_Recovery | None] = [*recoveries[1:], None]
     for one, after in zip(recoveries, following, strict=True):
         over = one.over if after is None else min(one.over, after.asked)
         if not one.is_windows:
             continue
-        recovery += int(times[over] - times[one.asked])
+        recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
         if after is None or not after.is_windows or after.first <= over:
             continue
         if not _is_held(timeline, over, after.first, max(one.flight, after.flight), turn_ns):
-            cwnd += int(times[after.first] - times[over])
+            cwnd += int(times[max(after.first - unheard, over)] - times[over])
     if not cwnd:
         return {}
     told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": cwnd / whole_ns, "recovery": recovery / whole_ns}

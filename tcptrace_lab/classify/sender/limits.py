@@ -85,6 +85,8 @@ def limits_told(seen: Reconstruction, tap: Tap, known: Known) -> dict[str, float
         for name, most in _before_bursts(seen).items():
             move(shares, name, most=most)
     _leave_written(shares, seen, tap, known)
+    if not known.is_rebuilt:
+        move(shares, "rwnd", most=_filled_late(seen, tap))
     if known.is_blurred:
         # The least windows that fit were taken for what was in flight, which the missing ACKs make more than it was.
         is_near_known = known.is_law and not (tap.shift.value is None and tap.blurs_flight)
@@ -264,6 +266,19 @@ def _full_with_unpassed(seen: Reconstruction, before_ns: int) -> float:
     flight = timeline.snd_max[np.maximum(passed - 1, 0)] - timeline.snd_una
     is_full = (passed > 0) & (flight > timeline.rwnd - timeline.smss)
     return within(timeline, is_full, "cwnd")["cwnd"]
+
+
+def _filled_late(seen: Reconstruction, tap: Tap) -> float:
+    """Share of the time put down to the receiver's window, at the sender, before what filled that left later than any
+    host answers: while it is full nothing leaves (RFC 9293 section 3.8.6.2), so it had had room until then."""
+    timeline = seen.timeline
+    sent = timeline.sends_before_next_ack
+    acks = np.flatnonzero(np.diff(sent, prepend=0) > 0)
+    acks = acks[limited_at(timeline, acks) == LIMITS.index("rwnd")]
+    # A probe leaves in spite of it (section 3.8.6.1).
+    acks = acks[timeline.send_end[sent[acks] - 1] <= timeline.snd_una[acks] + timeline.rwnd[acks]]
+    waits = timeline.send_ns[sent[acks] - 1] - timeline.ack_ns[acks]
+    return share_of(timeline, float(waits[waits > _core.HOST_NS + tap.clock.resolution_ns].sum()))
 
 
 def _near_rwnd(seen: Reconstruction) -> float:

@@ -15,6 +15,7 @@ from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, MAJORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.tap.tap import Tap
+from tcptrace_lab.reconstruct.tap.unheard import unheard_behind
 from tcptrace_lab.reconstruct.timeline import Bools
 
 # The coarsest tick that timestamps have in use (Linux 1 ms, 10 ms before; RFC 7323 section 5.4 allows more): where they
@@ -81,7 +82,8 @@ def identify_recovery(
     is_cut = tap.cut_acks > MAJORITY * np.count_nonzero(seen.timeline.is_dupack)
     if name is None and not by_rhythm and not tap.refuses("losses") and not is_cut:
         blur_ns = max(tap.clock.doubt_ns, late_ns) + STAMP_TICK_NS * is_rebuilt
-        name = _without_sack(seen, fast, blur_ns, are_copied=tap.copies > 0)
+        heard = _heard_whole(seen, fast) if tap.may_miss_acks else fast
+        name = _without_sack(seen, heard, blur_ns, are_copied=tap.copies > 0)
     decrease = _decrease(seen)
     if name is None:
         why = "no window with two losses shows what was done about the second"
@@ -170,6 +172,14 @@ def _ended_by_timer(seen: Reconstruction) -> set[int]:
     """Which events repaired one hole, and nothing more until the timer expired, by `id`."""
     pairs = pairwise(seen.episodes)
     return {id(before) for before, after in pairs if before.retransmitted <= 1 and after.expires_within(before)}
+
+
+def _heard_whole(seen: Reconstruction, events: list[Episode]) -> list[Episode]:
+    """Those in which no ACK is missing: one may have been the partial one, or have ended the recovery."""
+    missing_ns = seen.timeline.ack_ns[unheard_behind(seen.timeline)]
+    first = np.searchsorted(missing_ns, [each.time_ns for each in events])
+    behind = np.searchsorted(missing_ns, [each.end_ns for each in events])
+    return [each for each, is_whole in zip(events, (first == behind).tolist(), strict=True) if is_whole]
 
 
 def _without_sack(seen: Reconstruction, fast: Sequence[Episode], blur_ns: float, *, are_copied: bool) -> str | None:

@@ -100,13 +100,17 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         is_busy = is_busy and int(np.count_nonzero(late)) < FEWEST_ALIKE
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=is_busy, near_ns=near)
     turn = int(np.median(chosen))
+    is_written = _is_written(timeline, seen, leads, turn)
+    if is_written and hint_ns is not None and turn + near < hint_ns + longer:
+        # The application's pause alone: a full segment takes longer there and back than that.
+        return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True, near_ns=near)
     return Rhythm(
         turn_ns=turn,
         spacing_ns=spacing,
         is_clocked=True,
         near_ns=_measured(timeline, times - turn, near),
         is_measured=True,
-        is_written=_is_written(timeline, seen, leads, turn),
+        is_written=is_written,
     )
 
 

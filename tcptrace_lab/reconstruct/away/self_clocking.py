@@ -76,7 +76,8 @@ def _anchors(timeline: Timeline, seen: Arrivals, left: Sends, found: Rhythm, lat
     # One that was put back had left before the next that arrived.
     kept = asked <= _next_latest(left, latest)[again]
     # What arrives when all before it has been acknowledged met an empty network, whatever made it leave.
-    alone = np.flatnonzero(~left.is_put_back & all_before_acked(timeline, left, latest) & found.is_measured)
+    is_alone = into_empty(timeline, seen, left, latest, found)
+    alone = np.flatnonzero(~left.is_put_back & is_alone & found.is_measured)
     reduced, marked = _reduced(timeline, seen, left, found)
     places = np.concatenate((lead, again[kept], alone, reduced))
     acks: Ints = np.concatenate((heard, asked[kept], latest[alone], marked), dtype=np.int64)
@@ -133,9 +134,23 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     return free
 
 
-def all_before_acked(timeline: Timeline, left: Sends, acks: Places) -> Bools:
-    """Whether all that had been sent before each was acknowledged by then: `acks`, the last ACK heard (-1: none)."""
+def into_empty(timeline: Timeline, seen: Arrivals, left: Sends, acks: Places, found: Rhythm) -> Bools:
+    """Whether each left into an empty network: all that had been sent before was acknowledged (`acks`: the last ACK
+    heard, -1: none), but for what a receiver leaves waiting (RFC 9293 section 3.8.6.3), if that had come by then."""
+    result = all_before_acked(timeline, left, acks)
+    waits = np.flatnonzero(all_before_acked(timeline, left, acks, waiting=timeline.smss) & ~result)
+    waits = waits[(waits > 0) & ~left.is_put_back[waits] & ~left.is_put_back[waits - 1]]
+    # New data: a copy of that one is a timer's, or was asked for.
+    waits = waits[left.offset[waits] >= left.end[waits - 1]]
+    apart = seen.time_ns[left.row[waits]] - seen.time_ns[left.row[waits - 1]]
+    result[waits[apart >= found.turn_ns]] = True
+    return result
+
+
+def all_before_acked(timeline: Timeline, left: Sends, acks: Places, *, waiting: int = 0) -> Bools:
+    """Whether of all that had been sent before each no more than so many bytes were not acknowledged by then."""
     una = np.append(timeline.snd_una, timeline.first_offset)
+    una += waiting
     found, top = np.empty(len(acks), dtype=bool), left.offset[:1]
     for part in parts(len(acks)):
         before = np.maximum.accumulate(np.append(top, left.end[part]))

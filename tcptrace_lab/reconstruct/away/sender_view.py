@@ -21,20 +21,13 @@ from tcptrace_lab.numbers import counted
 from tcptrace_lab.reconstruct.away.arrivals import Arrivals, Sends
 from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
 from tcptrace_lab.reconstruct.away.by_repairs import asked_when, turn_by_repairs, with_lost_repairs
-from tcptrace_lab.reconstruct.away.echoes import (
-    Bounds,
-    are_stale,
-    gives_back,
-    in_order,
-    may_lack_first,
-    named,
-    turns,
-)
+from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, gives_back, in_order, may_lack_first, named, turns
 from tcptrace_lab.reconstruct.away.own_times import Pace, by_timer, left_by, own_times
 from tcptrace_lab.reconstruct.away.rhythm import rhythm, with_least, with_repairs
 from tcptrace_lab.reconstruct.away.self_clocking import (
     all_before_acked,
     between_anchors,
+    into_empty,
     met_no_queue,
     released_between,
 )
@@ -103,13 +96,15 @@ class SenderView:
 class Known:
     """The way to the sender and back: `hint_ns` as the handshake shows it, or whatever else (None: nothing does),
     `handshake_ns` by the handshake alone (NaN: not captured). `resolution_ns`: the tap's clock's; `is_holed`: it lost
-    packets; `late_ns`: by how much ACKs may have been stamped late, and turns be longer than they seem."""
+    packets; `late_ns`: by how much ACKs may have been stamped late, and turns be longer than they seem; `sent_before`:
+    what is below had left before the capture began."""
 
     hint_ns: int | None = None
     handshake_ns: float = float("nan")
     resolution_ns: int = 1
     is_holed: bool = False
     late_ns: float = 0.0
+    sent_before: int = 0
 
 
 def acks_of(timeline: Timeline, *, has_start: bool, left_ns: int | None = None) -> Timeline:
@@ -165,7 +160,7 @@ def sender_view(
     view = None
     if len(seen.offset) >= FEWEST_SAMPLES:
         view = _by_timestamps(timeline, seen, stamps, place, known)
-    return view or _by_order(timeline, seen, place, known.hint_ns)
+    return view or _by_order(timeline, seen, place, known)
 
 
 def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
@@ -176,17 +171,21 @@ def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
     return None if are_stale(timeline, found, seen.end) else found
 
 
-def _by_order(timeline: Timeline, seen: Arrivals, place: Place, turn_ns: int | None) -> SenderView:
+def _sends(timeline: Timeline, seen: Arrivals, turn_ns: int | None, known: Known) -> Sends:
+    return sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start, sent_before=known.sent_before)
+
+
+def _by_order(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -> SenderView:
     """What was sent, and lost, in which order; when is open between what had come before and what came."""
-    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    turn_ns = known.hint_ns
+    left = _sends(timeline, seen, turn_ns, known)
     is_busy = False
     if turn_ns is None and seen.stamp is None:
         # Neither a handshake nor the rhythm tells it: with a queue that never ran empty it is longer at each loss.
         turn_ns = turn_by_repairs(timeline, seen, left)
         is_busy = turn_ns is not None
         if turn_ns is not None:
-            left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
-            left = with_lost_repairs(timeline, seen, left)
+            left = with_lost_repairs(timeline, seen, _sends(timeline, seen, turn_ns, known))
     times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
     times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
     whole = int((left.end - left.offset).sum())
@@ -234,7 +233,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     if turn is None:
         return None
     turn_ns, full_turn_ns = turn
-    left = sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start)
+    left = _sends(timeline, seen, turn_ns, known)
     # Where the tap lost ACKs an earlier one may have asked.
     asked_ns = None if known.is_holed else least_turn(timeline, left, echoed, taken)
     full_turn_ns = full_turn_ns if asked_ns is None else min(full_turn_ns, asked_ns)
@@ -269,7 +268,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     if found is None:
         return None
     found = with_least(found, timeline, seen, known.hint_ns)
-    left = sends(seen, timeline.smss, found.least_ns, has_start=timeline.has_start)
+    left = _sends(timeline, seen, found.least_ns, known)
     found = with_repairs(found, timeline, seen, known.hint_ns, left)
     bounds = released_between(timeline, seen, left, found)
     release, slack = released_by(timeline, left, bounds)
@@ -278,13 +277,14 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     seen_at = seen.time_ns[np.maximum(left.row, 0)] - found.turn_ns
     late_ns = seen_at - times
     # Into an empty network it left one turn before it arrived, whenever that was: no queue held it.
-    is_first = all_before_acked(timeline, left, release)
-    waits = ~left.is_put_back & ((is_first & found.is_measured) | (not found.is_clocked))
+    is_empty = into_empty(timeline, seen, left, release, found)
+    waits = ~left.is_put_back & ((is_empty & found.is_measured) | (not found.is_clocked))
     free = met_no_queue(seen, left, found)
     waits |= free & by_timer(timeline, seen, left, found, late_ns)
     latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
     np.maximum(times, latest, out=times, where=waits)
     del seen_at, latest
+    is_first = all_before_acked(timeline, left, release)
     late_ns[~is_first | left.is_put_back | (left.offset <= timeline.first_offset)] = 0
     pauses = late_ns > found.turn_ns / 2
     if np.count_nonzero(pauses) < FEWEST_ALIKE:

@@ -30,24 +30,26 @@ from tcptrace_lab.reconstruct.timeline import Places
 LATEST_TURNS = 4
 
 
-def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = False) -> Sends:
+def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = False, sent_before: int = 0) -> Sends:
     """`turn_ns`: from the tap to the sender and back. Nothing that answers news from the tap can come sooner. None: not
     known, so that what was sent twice shows by its number only.
 
     `has_start`: offset 0 is the connection's first byte, so what lies before the first arrival was lost as well.
+    `sent_before`: what is below had left before the capture began. It may have come by then: no loss is put back.
     """
-    whole = _with_holes(seen, _order(seen, turn_ns), smss, has_start=has_start)
+    whole = _with_holes(seen, _order(seen, turn_ns), smss, has_start=has_start, sent_before=sent_before)
     later_ns = NEVER if turn_ns is None else turn_ns
     counted = with_missing_numbers(whole, seen, smss, later_ns)
     return _with_lost_again(whole, seen, later_ns) if counted is None else replace(counted, is_counted=True)
 
 
-def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool) -> Sends:
+def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool, sent_before: int) -> Sends:
     """The arrivals in this order, and before each that begins above all before it what is missing."""
     offset, end = seen.offset[order], seen.end[order]
     top = reached(offset, end)
     if has_start and len(top):
         top[0] = 0
+    np.maximum(top, sent_before, out=top)
     gaps = np.flatnonzero(offset > top)
     sizes = offset[gaps] - top[gaps]
     # A hole as wide as all that was captured is no loss: it is put back as one piece, so that memory stays bounded.

@@ -114,6 +114,11 @@ class Tap:
         return self.acks_within_ns > 0
 
     @property
+    def may_miss_acks(self) -> bool:
+        """Whether some are known to be missing, or more was in flight than those that were captured allow."""
+        return self.tap_lost_acks > 0 or self.exceeds_scale
+
+    @property
     def ack_clock(self) -> Clock:
         """The clock behind the times of all ACKs, also of those that were put back, or that waited for an interrupt."""
         within_ns = max(self.acks_within_ns, self.clock.tick_ns)

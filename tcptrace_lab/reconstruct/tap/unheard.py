@@ -277,7 +277,7 @@ def in_order_top(offsets: Ints, lengths: Ints, acked: Ints) -> Ints:
         return top
     found = np.empty_like(ends)
     reached = int(offsets[0])
-    waiting: list[tuple[int, int]] = []
+    waiting = _passed_by(offsets, ends, top)
     for place, (offset, end, told) in enumerate(zip(offsets.tolist(), ends.tolist(), acked.tolist(), strict=True)):
         heappush(waiting, (offset, end))
         reached = max(reached, told)
@@ -285,3 +285,14 @@ def in_order_top(offsets: Ints, lengths: Ints, acked: Ints) -> Ints:
             reached = max(reached, heappop(waiting)[1])
         found[place] = reached
     return found
+
+
+def _passed_by(offsets: Ints, ends: Ints, top: Ints) -> list[tuple[int, int]]:
+    """The bytes that never came while what is above them was sent again: holes are filled from the lowest on (RFC 6582,
+    RFC 6675), so these had come past the tap. Begins and ends, in order."""
+    again = offsets[1:][offsets[1:] < top[:-1]]
+    order = np.argsort(offsets, kind="stable")
+    reach = np.maximum.accumulate(ends[order])[:-1]
+    begins = offsets[order][1:]
+    kept = (begins > reach) & (begins <= again.max(initial=-1))
+    return list(zip(reach[kept].tolist(), begins[kept].tolist(), strict=True))

@@ -286,9 +286,15 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
     let round = (flight[peak] / (2 * trace.smss.max(1))).max(2) as usize;
     // A duplicate ACK moves nothing, whatever the window is.
     let end = last.min(peak.saturating_add(round)) + 1;
-    let rows: Vec<usize> = (peak + 1..end)
+    let mut rows: Vec<usize> = (peak + 1..end)
         .filter(|&ack| seen.newly_acked(ack) > 0)
         .collect();
+    // Away from the sender what left between two of its stamps is shared out evenly among the ACKs between: that the flight
+    // stays there tells nothing.
+    let is_told = |&ack: &usize| trace.slack.get(ack).is_none_or(|&open| open < trace.smss);
+    if rows.iter().copied().filter(|ack| is_told(ack)).count() >= 2 {
+        rows.retain(is_told);
+    }
     // Behind an ACK that was stamped with the next, less is outstanding than either window allows.
     let answered: Vec<usize> = rows
         .iter()
