@@ -37,6 +37,19 @@ def test_a_tail_may_have_been_as_long_as_all_that_came_before(
     assert left.offset[left.is_put_back].tolist() == [(came + number) * SMSS for number in range(lost * is_lost)]
 
 
+@pytest.mark.parametrize(("has_sack", "times"), [(True, 3), (False, 2)])
+def test_without_sack_no_duplicates_ask_for_what_had_been_sent_when_a_timer_expired(has_sack: bool, times: int) -> None:
+    """RFC 6582 section 3.2 (2). Segments 3, 5 and 8 are lost, and 8 again (number 13) behind 3 and 5, which a timer
+    sent; four beyond it come. The one number that is missing when a timer sends 8 is, without SACK, no copy of it."""
+    rows = [(number, number, 1, 1, 1 + number) for number in (0, 1, 2, 4, 6, 7, 9)]
+    rows += [(300, 3, 1, 300, 11), (330, 5, 1, 330, 12)]
+    rows += [(360 + number, 10 + number, 1, 360, 14 + number) for number in range(4)]
+    rows += [(700, 8, 1, 700, 19), *((730 + number, 14 + number, 1, 730, 20 + number) for number in range(200))]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS, has_sack=has_sack)
+    assert left.offset[left.is_put_back].tolist() == [number * SMSS for number in (3, 5, *[8] * times)]
+    assert left.unplaced == 3 - times
+
+
 def test_the_segment_that_tells_of_a_cut_is_the_first_behind_the_ack_that_asked_for_it() -> None:
     """RFC 3168 section 6.1.2. The mark at 100 ms was answered by what came at 150, not by what says so at 120."""
     seen = arrivals(table([(10 * number, number, 1, 1, 1 + number) for number in range(30)]), SMSS)

@@ -23,14 +23,19 @@ from tcptrace_lab.reconstruct.away.arrivals import (
     reached,
 )
 from tcptrace_lab.reconstruct.away.numbered import counts_packets, with_missing_numbers
-from tcptrace_lab.reconstruct.timeline import Places
+from tcptrace_lab.reconstruct.timeline import Places, Timeline
 
 # What an identification says is older may be one that came round after 65,536 packets: not within so many turns, which
 # may themselves be known too short.
 LATEST_TURNS = 4
 
 
-def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = False) -> Sends:
+def in_sent_order(timeline: Timeline, seen: Arrivals, turn_ns: int | None) -> Sends:
+    """Of a timeline's arrivals; `turn_ns` as below."""
+    return sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start, has_sack=timeline.has_sack)
+
+
+def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = False, has_sack: bool = True) -> Sends:
     """`turn_ns`: from the tap to the sender and back. Nothing that answers news from the tap can come sooner. None: not
     known, so that what was sent twice shows by its number only.
 
@@ -38,7 +43,7 @@ def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = F
     """
     whole = _with_holes(seen, _order(seen, turn_ns), smss, has_start=has_start)
     later_ns = NEVER if turn_ns is None else turn_ns
-    counted = with_missing_numbers(whole, seen, smss, later_ns)
+    counted = with_missing_numbers(whole, seen, smss, later_ns, has_sack=has_sack)
     return _with_lost_again(whole, seen, later_ns) if counted is None else replace(counted, is_counted=True)
 
 
