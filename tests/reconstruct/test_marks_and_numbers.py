@@ -50,6 +50,16 @@ def test_without_sack_no_duplicates_ask_for_what_had_been_sent_when_a_timer_expi
     assert left.unplaced == 3 - times
 
 
+def test_a_hole_lies_in_the_segments_in_which_it_is_sent_again() -> None:
+    """The second of three that were lost ends a write, and is short; what fills the hole shows it."""
+    rows = [(0, 0, 1, 1, 1), (1, 1, 1, 1, 2), (2, 4.5, 1, 1, 6)]
+    rows += [(80, 2, 1, 80, 7), (81, 3, 0.5, 80, 8), (82, 3.5, 1, 80, 9)]
+    rows += [(120 + number, 5.5 + number, 1, 120, 10 + number) for number in range(20)]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS)
+    assert (left.offset[left.is_put_back] / SMSS).tolist() == [2, 3, 3.5]
+    assert (left.end[left.is_put_back] / SMSS).tolist() == [3, 3.5, 4.5]
+
+
 def test_the_segment_that_tells_of_a_cut_is_the_first_behind_the_ack_that_asked_for_it() -> None:
     """RFC 3168 section 6.1.2. The mark at 100 ms was answered by what came at 150, not by what says so at 120."""
     seen = arrivals(table([(10 * number, number, 1, 1, 1 + number) for number in range(30)]), SMSS)

@@ -23,7 +23,8 @@ from tcptrace_lab.reconstruct.away.arrivals import (
     reached,
 )
 from tcptrace_lab.reconstruct.away.numbered import counts_packets, with_missing_numbers
-from tcptrace_lab.reconstruct.timeline import Places, Timeline
+from tcptrace_lab.reconstruct.distinct import distinct, is_among
+from tcptrace_lab.reconstruct.timeline import Ints, Places, Timeline, rows_from
 
 # What an identification says is older may be one that came round after 65,536 packets: not within so many turns, which
 # may themselves be known too short.
@@ -54,25 +55,45 @@ def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool) ->
     if has_start and len(top):
         top[0] = 0
     gaps = np.flatnonzero(offset > top)
-    sizes = offset[gaps] - top[gaps]
+    left, right, before = _cut(top[gaps], offset[gaps], gaps, _boundaries(offset, end, top))
+    sizes = right - left
     # A hole as wide as all that was captured is no loss: it is put back as one piece, so that memory stays bounded.
     pieces = np.where(sizes <= max(smss * len(order), smss), -(-sizes // smss), 1)
     if pieces.sum() > 2 * len(order):
+        left, right, before = top[gaps], offset[gaps], gaps
         pieces = np.ones(len(gaps), dtype=np.int64)
     number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    left = np.repeat(top[gaps], pieces) + number * smss
-    right = np.where(
-        np.repeat(pieces, pieces) > 1,
-        np.minimum(left + smss, np.repeat(offset[gaps], pieces)),
-        np.repeat(offset[gaps], pieces),
-    )
-    before = np.repeat(gaps, pieces)
+    right = np.repeat(right, pieces)
+    left = np.repeat(left, pieces) + number * smss
+    right = np.where(np.repeat(pieces, pieces) > 1, np.minimum(left + smss, right), right)
+    before = np.repeat(before, pieces)
     # Each as long as the capture, and let go as soon as what is made of it is there.
     del top
     row = np.insert(order, before, -1)
     offset = np.insert(offset, before, left)
     end = np.insert(end, before, right)
     return Sends(row=row, offset=offset, end=end)
+
+
+def _boundaries(offset: Ints, end: Ints, top: Ints) -> Ints:
+    """Where one segment that was sent again ends and another begins."""
+    is_again = offset < top
+    begins = distinct(offset[is_again])
+    return begins[is_among(begins, end[is_again])]
+
+
+def _cut(left: Ints, right: Ints, before: Places, boundaries: Ints) -> tuple[Ints, Ints, Places]:
+    """Holes from `left` to `right`, in pieces: a host sends again what it has in its queue, in the segments in which it
+    left first, of which one that ends a write is short. `before`: the places that they stand before."""
+    first = np.searchsorted(boundaries, left, side="right")
+    inside = np.maximum(np.searchsorted(boundaries, right) - first, 0)
+    if not inside.any():
+        return left, right, before
+    cuts = boundaries[rows_from(first, inside)]
+    holes = np.repeat(np.arange(len(left)), inside)
+    lefts = np.insert(left, holes + 1, cuts)
+    rights = np.insert(right, holes, cuts)
+    return lefts, rights, np.repeat(before, inside + 1)
 
 
 def _order(seen: Arrivals, turn_ns: int | None) -> Places:
