@@ -50,6 +50,19 @@ def test_without_sack_no_duplicates_ask_for_what_had_been_sent_when_a_timer_expi
     assert left.unplaced == 3 - times
 
 
+def test_without_sack_what_goes_back_goes_over_all_and_new_data_may_leave_among_it() -> None:
+    """A timer goes back to segment 2; of what follows 4, 6 and 8 are lost again (numbers 15, 17 and 19), though they had
+    arrived, and something else (20): Linux's pace lets new data go."""
+    rows = [(number, number, 1, 1, 1 + number) for number in (0, 1, 4, 6, 8, 11)]
+    rows += [(300, 2, 1, 300, 13), (330, 3, 1, 330, 14), (331, 5, 1, 330, 16), (332, 7, 1, 330, 18)]
+    rows += [(333, 9, 1, 330, 21), (334, 10, 1, 330, 22), (335, 11, 1, 330, 23)]
+    rows += [(370 + number, 12 + number, 1, 370, 24 + number) for number in range(200)]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS, has_sack=False)
+    assert (left.offset[12:22] // SMSS).tolist() == list(range(2, 12))
+    assert (left.offset[left.is_put_back] // SMSS).tolist() == [2, 3, 5, 7, 9, 10, 4, 6, 8]
+    assert left.unplaced == 1
+
+
 def test_a_hole_lies_in_the_segments_in_which_it_is_sent_again() -> None:
     """The second of three that were lost ends a write, and is short; what fills the hole shows it."""
     rows = [(0, 0, 1, 1, 1), (1, 1, 1, 1, 2), (2, 4.5, 1, 1, 6)]

@@ -33,9 +33,7 @@ def counts_packets(ip_id: Places | Ints) -> bool:
     return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > 1 - MINORITY
 
 
-def with_missing_numbers(
-    whole: Sends, seen: Arrivals, smss: int, turn_ns: int, *, has_sack: bool = True
-) -> Sends | None:
+def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int, *, has_sack: bool) -> Sends | None:
     """A number that is missing between two arrivals was a packet. None: the host does not count.
 
     While a recovery goes on it carried the lowest hole that was open and had not been sent again before; of a sender
@@ -104,10 +102,15 @@ class _Between:
         whole, place, behind = self.whole, int(self.arrived[gap + 1]), int(self.arrived[gap]) + 1
         begin = int(whole.end[behind - 1])
         upto = begin + wanted * self.smss
-        goes_on = self.goes_back[behind - 1] or (self.goes_back[behind] and upto == whole.offset[behind])
-        now_ns = int(self.seen.time_ns[whole.row[place]])
+        goes_on = bool(self.goes_back[behind - 1] or (self.goes_back[behind] and upto == whole.offset[behind]))
+        passed_ns, now_ns = self.seen.time_ns[whole.row[[behind - 1, place]]].tolist()
+        if now_ns - passed_ns < self.turn_ns and begin <= whole.offset[place] <= upto:
+            # Without SACK all is sent again. More is missing than lies before what comes next: new data left among it.
+            is_again = whole.offset[[behind - 1, place]] < self.below[[behind - 1, place]]
+            goes_on |= not self.has_sack and bool(is_again.all())
+            upto = int(whole.offset[place]) if goes_on else upto
         if goes_on and upto <= self.below[behind]:
-            self._put(behind, [(left, left + self.smss) for left in range(begin, upto, self.smss)])
+            self._put(behind, [(left, min(left + self.smss, upto)) for left in range(begin, upto, self.smss)])
             # Of the holes among it, which are in order of offset, these are copies.
             again = slice(*np.searchsorted(whole.offset[self.lost], (begin, upto)))
             self._note(np.arange(again.start, again.stop)[self.lost[again] < behind], place)
@@ -158,10 +161,8 @@ class _Between:
 
     @cached_property
     def recover(self) -> Ints:
-        """Of what goes back, what had been sent when its recovery began (RFC 6582 `recover`), or the timer expired
-        within that."""
-        found = self.below[self.again]
-        row = self.whole.row[self.again]
+        """Of what goes back, what had been sent as its recovery began, or a timer expired in it (RFC 6582 recover)."""
+        found, row = self.below[self.again], self.whole.row[self.again]
         is_timer = self.seen.time_ns[row] - self.seen.time_ns[np.maximum(row - 1, 0)] >= _core.LEAST_RTO_NS
         recover = -1
         for place, offset in enumerate(self.whole.offset[self.again].tolist()):
