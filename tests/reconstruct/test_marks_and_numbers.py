@@ -51,7 +51,7 @@ def test_without_sack_no_duplicates_ask_for_what_had_been_sent_when_a_timer_expi
 
 
 def test_without_sack_what_goes_back_goes_over_all_and_new_data_may_leave_among_it() -> None:
-    """A timer goes back to segment 2; of what follows 4, 6 and 8 are lost again (numbers 15, 17 and 19), though they had
+    """A timer goes back to segment 2; of what follows 4, 6 and 8 are lost again (numbers 15, 17, 19), though they had
     arrived, and something else (20): Linux's pace lets new data go."""
     rows = [(number, number, 1, 1, 1 + number) for number in (0, 1, 4, 6, 8, 11)]
     rows += [(300, 2, 1, 300, 13), (330, 3, 1, 330, 14), (331, 5, 1, 330, 16), (332, 7, 1, 330, 18)]
