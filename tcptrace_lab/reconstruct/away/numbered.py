@@ -110,7 +110,8 @@ class _Between:
             goes_on |= not self.has_sack and bool(is_again.all())
             upto = int(whole.offset[place]) if goes_on else upto
         if goes_on and upto <= self.below[behind]:
-            self._put(behind, [(left, min(left + self.smss, upto)) for left in range(begin, upto, self.smss)])
+            pieces = [piece for piece in _following(self.ends, begin, wanted, self.smss) if piece[1] <= upto]
+            self._put(behind, pieces or [(left, left + self.smss) for left in range(begin, upto, self.smss)])
             # Of the holes among it, which are in order of offset, these are copies.
             again = slice(*np.searchsorted(whole.offset[self.lost], (begin, upto)))
             self._note(np.arange(again.start, again.stop)[self.lost[again] < behind], place)
