@@ -37,6 +37,42 @@ def test_a_tail_may_have_been_as_long_as_all_that_came_before(
     assert left.offset[left.is_put_back].tolist() == [(came + number) * SMSS for number in range(lost * is_lost)]
 
 
+@pytest.mark.parametrize(("has_sack", "times"), [(True, 3), (False, 2)])
+def test_without_sack_no_duplicates_ask_for_what_had_been_sent_when_a_timer_expired(has_sack: bool, times: int) -> None:
+    """RFC 6582 section 3.2 (2). Segments 3, 5 and 8 are lost, and 8 again (number 13) behind 3 and 5, which a timer
+    sent; four beyond it come. The one number that is missing when a timer sends 8 is, without SACK, no copy of it."""
+    rows = [(number, number, 1, 1, 1 + number) for number in (0, 1, 2, 4, 6, 7, 9)]
+    rows += [(300, 3, 1, 300, 11), (330, 5, 1, 330, 12)]
+    rows += [(360 + number, 10 + number, 1, 360, 14 + number) for number in range(4)]
+    rows += [(700, 8, 1, 700, 19), *((730 + number, 14 + number, 1, 730, 20 + number) for number in range(200))]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS, has_sack=has_sack)
+    assert left.offset[left.is_put_back].tolist() == [number * SMSS for number in (3, 5, *[8] * times)]
+    assert left.unplaced == 3 - times
+
+
+def test_without_sack_what_goes_back_goes_over_all_and_new_data_may_leave_among_it() -> None:
+    """A timer goes back to segment 2; of what follows 4, 6 and 8 are lost again (numbers 15, 17, 19), though they had
+    arrived, and something else (20): Linux's pace lets new data go."""
+    rows = [(number, number, 1, 1, 1 + number) for number in (0, 1, 4, 6, 8, 11)]
+    rows += [(300, 2, 1, 300, 13), (330, 3, 1, 330, 14), (331, 5, 1, 330, 16), (332, 7, 1, 330, 18)]
+    rows += [(333, 9, 1, 330, 21), (334, 10, 1, 330, 22), (335, 11, 1, 330, 23)]
+    rows += [(370 + number, 12 + number, 1, 370, 24 + number) for number in range(200)]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS, has_sack=False)
+    assert (left.offset[12:22] // SMSS).tolist() == list(range(2, 12))
+    assert (left.offset[left.is_put_back] // SMSS).tolist() == [2, 3, 5, 7, 9, 10, 4, 6, 8]
+    assert left.unplaced == 1
+
+
+def test_a_hole_lies_in_the_segments_in_which_it_is_sent_again() -> None:
+    """The second of three that were lost ends a write, and is short; what fills the hole shows it."""
+    rows = [(0, 0, 1, 1, 1), (1, 1, 1, 1, 2), (2, 4.5, 1, 1, 6)]
+    rows += [(80, 2, 1, 80, 7), (81, 3, 0.5, 80, 8), (82, 3.5, 1, 80, 9)]
+    rows += [(120 + number, 5.5 + number, 1, 120, 10 + number) for number in range(20)]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS)
+    assert (left.offset[left.is_put_back] / SMSS).tolist() == [2, 3, 3.5]
+    assert (left.end[left.is_put_back] / SMSS).tolist() == [3, 3.5, 4.5]
+
+
 def test_the_segment_that_tells_of_a_cut_is_the_first_behind_the_ack_that_asked_for_it() -> None:
     """RFC 3168 section 6.1.2. The mark at 100 ms was answered by what came at 150, not by what says so at 120."""
     seen = arrivals(table([(10 * number, number, 1, 1, 1 + number) for number in range(30)]), SMSS)

@@ -17,6 +17,7 @@ from tcptrace_lab.reconstruct.truth.truth_file import read_truth
 from tcptrace_lab.scenario import ConnectionSpec, ControlSpec, NodeSpec, PathSpec, ReceiverSpec, Scenario
 from tcptrace_lab.simulate import simulate
 from tcptrace_lab.simulate_to_files import simulate_to_files
+from tests.reconstruct.ladder import ladder, rounds
 
 # M-Start overshoots a small buffer by so much that its repairs are lost as well.
 CONTROL = ControlSpec(slow_start="m-start", recovery="sack", initial_window=10, prr=True)
@@ -77,3 +78,17 @@ def test_without_sack_no_duplicate_hides_a_timer(scenario: Scenario) -> None:
     assert len(expired)
     seen = Reconstruction(sender(run.capture(tap="sender")[0]).timeline)
     assert [event.una for event in seen.episodes if event.detected_by == "rto"] == expired["offset"].tolist()
+
+
+def test_without_sack_what_is_sent_again_long_after_the_third_duplicate_was_the_timers() -> None:
+    """RFC 6582 section 3.2 (2): of what had been sent when the recovery before began no duplicate asks. New data
+    leaves at each of 19, the timer sends it between two ACKs, and the ACK of all lets ten segments go."""
+    sent, acks = rounds([10, 20])
+    acks = [ack for ack in acks if ack[1] <= 10]
+    duplicates = [(acks[-1][0] + 100 + 18 * number, 10) for number in range(19)]
+    sent += [(time + 0.05, 30 + number) for number, (time, _) in enumerate(duplicates)]
+    expired = duplicates[-1][0] + 4
+    sent += [(expired, 10), *((expired + 100.05 + 0.01 * number, 49 + number) for number in range(10))]
+    acks += [*duplicates, (expired + 100, 49), *((expired + 200 + number, 50 + number) for number in range(10))]
+    (event,) = ladder(sent, acks).episodes
+    assert (event.detected_by, event.restarts, event.sure) == ("rto", True, True)

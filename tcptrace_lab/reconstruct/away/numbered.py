@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from tcptrace_lab import _core
@@ -31,7 +33,7 @@ def counts_packets(ip_id: Places | Ints) -> bool:
     return len(steps) > 0 and float(np.mean((steps > 0) & (steps < COUNTS_STEP))) > 1 - MINORITY
 
 
-def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) -> Sends | None:
+def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int, *, has_sack: bool) -> Sends | None:
     """A number that is missing between two arrivals was a packet. None: the host does not count.
 
     While a recovery goes on it carried the lowest hole that was open and had not been sent again before; of a sender
@@ -54,7 +56,7 @@ def with_missing_numbers(whole: Sends, seen: Arrivals, smss: int, turn_ns: int) 
     gaps = _lacking(missing, seen.time_ns[whole.row[arrived]])
     if not len(gaps):
         return whole
-    between = _Between(whole, seen, arrived, smss, turn_ns)
+    between = _Between(whole, seen, arrived, smss, turn_ns, has_sack=has_sack)
     for gap in gaps.tolist():
         between.tell(gap, int(missing[gap]))
     places, table = between.places, np.array(between.found, dtype=np.int64).reshape(-1, 2)
@@ -81,9 +83,11 @@ def behind_missing(whole: Sends, seen: Arrivals) -> tuple[Places, Places]:
 class _Between:
     """What left between two arrivals, as far as it can be told: gap by gap, in their order."""
 
-    def __init__(self, whole: Sends, seen: Arrivals, arrived: Places, smss: int, turn_ns: int) -> None:
+    def __init__(
+        self, whole: Sends, seen: Arrivals, arrived: Places, smss: int, turn_ns: int, *, has_sack: bool
+    ) -> None:
         self.whole, self.seen, self.arrived = whole, seen, arrived
-        self.smss, self.turn_ns = smss, turn_ns
+        self.smss, self.turn_ns, self.has_sack = smss, turn_ns, has_sack
         self.lost, self.filled = lost, filled = holes(whole)
         self.ends = distinct(whole.end[arrived])
         self.below = reached(whole.offset, whole.end)
@@ -110,10 +114,16 @@ class _Between:
         whole, place, behind = self.whole, int(self.arrived[gap + 1]), int(self.arrived[gap]) + 1
         begin = int(whole.end[behind - 1])
         upto = begin + wanted * self.smss
-        goes_on = self.goes_back[behind - 1] or (self.goes_back[behind] and upto == whole.offset[behind])
-        now_ns = int(self.seen.time_ns[whole.row[place]])
+        goes_on = bool(self.goes_back[behind - 1] or (self.goes_back[behind] and upto == whole.offset[behind]))
+        passed_ns, now_ns = self.seen.time_ns[whole.row[[behind - 1, place]]].tolist()
+        if now_ns - passed_ns < self.turn_ns and begin <= whole.offset[place] <= upto:
+            # Without SACK all is sent again. More is missing than lies before what comes next: new data left among it.
+            is_again = whole.offset[[behind - 1, place]] < self.below[[behind - 1, place]]
+            goes_on |= not self.has_sack and bool(is_again.all())
+            upto = int(whole.offset[place]) if goes_on else upto
         if goes_on and upto <= self.below[behind]:
-            self._put(behind, [(left, left + self.smss) for left in range(begin, upto, self.smss)])
+            pieces = [piece for piece in _following(self.ends, begin, wanted, self.smss) if piece[1] <= upto]
+            self._put(behind, pieces or [(left, left + self.smss) for left in range(begin, upto, self.smss)])
             # Of the holes among it, which are in order of offset, these are copies.
             again = slice(*np.searchsorted(whole.offset[self.lost], (begin, upto)))
             self._note(np.arange(again.start, again.stop)[self.lost[again] < behind], place)
@@ -153,9 +163,25 @@ class _Between:
         third = np.searchsorted(self.arrived, self.left_last[fills]) + DUP_THRESH - 1
         asked_ns = self.seen.time_ns[self.whole.row[self.arrived[np.minimum(third, gap)]]]
         fills = fills[(third <= gap) & (now - asked_ns >= _core.LEAST_RTO_NS) & (now - passed > self.turn_ns)]
+        if not self.has_sack:
+            # RFC 6582 section 3.2 (2): duplicates ask for nothing up to `recover`.
+            last = np.searchsorted(self.again, self.arrived[np.minimum(third, gap)][: len(fills)])
+            fills = fills[self.whole.offset[self.lost[fills]] > np.append(-1, self.recover)[last]]
         # A timer begins with the first that is not acknowledged (RFC 6298 section 5.4).
         is_lowest = [not (self.filled[max(hole - MOST_HOLES, 0) : hole] > place).any() for hole in fills.tolist()]
         found: Ints = fills[is_lowest]
+        return found
+
+    @cached_property
+    def recover(self) -> Ints:
+        """Of what goes back, what had been sent as its recovery began, or a timer expired in it (RFC 6582 recover)."""
+        found, row = self.below[self.again], self.whole.row[self.again]
+        is_timer = self.seen.time_ns[row] - self.seen.time_ns[np.maximum(row - 1, 0)] >= _core.LEAST_RTO_NS
+        recover = -1
+        for place, offset in enumerate(self.whole.offset[self.again].tolist()):
+            if offset >= recover or is_timer[place]:
+                recover = int(found[place])
+            found[place] = recover
         return found
 
     def _put_copies(self, place: int, sent_again: Ints, pieces: list[tuple[int, int]]) -> None:

@@ -31,7 +31,7 @@ from tcptrace_lab.reconstruct.away.self_clocking import (
     met_no_queue,
     released_between,
 )
-from tcptrace_lab.reconstruct.away.sent_order import sends
+from tcptrace_lab.reconstruct.away.sent_order import in_sent_order
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MINORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import SenderClock
 from tcptrace_lab.reconstruct.tap.stalled import marked, stalls_elsewhere
@@ -171,21 +171,18 @@ def _echoed(timeline: Timeline, seen: Arrivals, stamps: Ints) -> Bounds | None:
     return None if are_stale(timeline, found, seen.end) else found
 
 
-def _sends(timeline: Timeline, seen: Arrivals, turn_ns: int | None, known: Known) -> Sends:
-    return sends(seen, timeline.smss, turn_ns, has_start=timeline.has_start, sent_before=known.sent_before)
-
-
 def _by_order(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -> SenderView:
     """What was sent, and lost, in which order; when is open between what had come before and what came."""
     turn_ns = known.hint_ns
-    left = _sends(timeline, seen, turn_ns, known)
+    left = in_sent_order(timeline, seen, turn_ns, sent_before=known.sent_before)
     is_busy = False
     if turn_ns is None and seen.stamp is None:
         # Neither a handshake nor the rhythm tells it: with a queue that never ran empty it is longer at each loss.
         turn_ns = turn_by_repairs(timeline, seen, left)
         is_busy = turn_ns is not None
         if turn_ns is not None:
-            left = with_lost_repairs(timeline, seen, _sends(timeline, seen, turn_ns, known))
+            left = in_sent_order(timeline, seen, turn_ns, sent_before=known.sent_before)
+            left = with_lost_repairs(timeline, seen, left)
     times = np.where(left.is_put_back, timeline.start_ns, seen.time_ns[left.row] - (turn_ns or 0))
     times = np.maximum.accumulate(np.maximum(times, timeline.start_ns))
     whole = int((left.end - left.offset).sum())
@@ -233,7 +230,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     if turn is None:
         return None
     turn_ns, full_turn_ns = turn
-    left = _sends(timeline, seen, turn_ns, known)
+    left = in_sent_order(timeline, seen, turn_ns, sent_before=known.sent_before)
     # Where the tap lost ACKs an earlier one may have asked.
     asked_ns = None if known.is_holed else least_turn(timeline, left, echoed, taken)
     full_turn_ns = full_turn_ns if asked_ns is None else min(full_turn_ns, asked_ns)
@@ -268,7 +265,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     if found is None:
         return None
     found = with_least(found, timeline, seen, known.hint_ns)
-    left = _sends(timeline, seen, found.least_ns, known)
+    left = in_sent_order(timeline, seen, found.least_ns, sent_before=known.sent_before)
     found = with_repairs(found, timeline, seen, known.hint_ns, left)
     bounds = released_between(timeline, seen, left, found)
     release, slack = released_by(timeline, left, bounds)

@@ -23,14 +23,29 @@ from tcptrace_lab.reconstruct.away.arrivals import (
     reached,
 )
 from tcptrace_lab.reconstruct.away.numbered import counts_packets, with_missing_numbers
-from tcptrace_lab.reconstruct.timeline import Places
+from tcptrace_lab.reconstruct.distinct import distinct, is_among
+from tcptrace_lab.reconstruct.timeline import Ints, Places, Timeline, rows_from
 
 # What an identification says is older may be one that came round after 65,536 packets: not within so many turns, which
 # may themselves be known too short.
 LATEST_TURNS = 4
 
 
-def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = False, sent_before: int = 0) -> Sends:
+def in_sent_order(timeline: Timeline, seen: Arrivals, turn_ns: int | None, *, sent_before: int = 0) -> Sends:
+    """Of a timeline's arrivals; `turn_ns` and `sent_before` as below."""
+    start, sack = timeline.has_start, timeline.has_sack
+    return sends(seen, timeline.smss, turn_ns, has_start=start, has_sack=sack, sent_before=sent_before)
+
+
+def sends(
+    seen: Arrivals,
+    smss: int,
+    turn_ns: int | None,
+    *,
+    has_start: bool = False,
+    has_sack: bool = True,
+    sent_before: int = 0,
+) -> Sends:
     """`turn_ns`: from the tap to the sender and back. Nothing that answers news from the tap can come sooner. None: not
     known, so that what was sent twice shows by its number only.
 
@@ -39,7 +54,7 @@ def sends(seen: Arrivals, smss: int, turn_ns: int | None, *, has_start: bool = F
     """
     whole = _with_holes(seen, _order(seen, turn_ns), smss, has_start=has_start, sent_before=sent_before)
     later_ns = NEVER if turn_ns is None else turn_ns
-    counted = with_missing_numbers(whole, seen, smss, later_ns)
+    counted = with_missing_numbers(whole, seen, smss, later_ns, has_sack=has_sack)
     return _with_lost_again(whole, seen, later_ns) if counted is None else replace(counted, is_counted=True)
 
 
@@ -51,25 +66,45 @@ def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool, se
         top[0] = 0
     np.maximum(top, sent_before, out=top)
     gaps = np.flatnonzero(offset > top)
-    sizes = offset[gaps] - top[gaps]
+    left, right, before = _cut(top[gaps], offset[gaps], gaps, _boundaries(offset, end, top))
+    sizes = right - left
     # A hole as wide as all that was captured is no loss: it is put back as one piece, so that memory stays bounded.
     pieces = np.where(sizes <= max(smss * len(order), smss), -(-sizes // smss), 1)
     if pieces.sum() > 2 * len(order):
+        left, right, before = top[gaps], offset[gaps], gaps
         pieces = np.ones(len(gaps), dtype=np.int64)
     number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    left = np.repeat(top[gaps], pieces) + number * smss
-    right = np.where(
-        np.repeat(pieces, pieces) > 1,
-        np.minimum(left + smss, np.repeat(offset[gaps], pieces)),
-        np.repeat(offset[gaps], pieces),
-    )
-    before = np.repeat(gaps, pieces)
+    right = np.repeat(right, pieces)
+    left = np.repeat(left, pieces) + number * smss
+    right = np.where(np.repeat(pieces, pieces) > 1, np.minimum(left + smss, right), right)
+    before = np.repeat(before, pieces)
     # Each as long as the capture, and let go as soon as what is made of it is there.
     del top
     row = np.insert(order, before, -1)
     offset = np.insert(offset, before, left)
     end = np.insert(end, before, right)
     return Sends(row=row, offset=offset, end=end)
+
+
+def _boundaries(offset: Ints, end: Ints, top: Ints) -> Ints:
+    """Where one segment that was sent again ends and another begins."""
+    is_again = offset < top
+    begins = distinct(offset[is_again])
+    return begins[is_among(begins, end[is_again])]
+
+
+def _cut(left: Ints, right: Ints, before: Places, boundaries: Ints) -> tuple[Ints, Ints, Places]:
+    """Holes from `left` to `right`, in pieces: a host sends again what it has in its queue, in the segments in which it
+    left first, of which one that ends a write is short. `before`: the places that they stand before."""
+    first = np.searchsorted(boundaries, left, side="right")
+    inside = np.maximum(np.searchsorted(boundaries, right) - first, 0)
+    if not inside.any():
+        return left, right, before
+    cuts = boundaries[rows_from(first, inside)]
+    holes = np.repeat(np.arange(len(left)), inside)
+    lefts = np.insert(left, holes + 1, cuts)
+    rights = np.insert(right, holes, cuts)
+    return lefts, rights, np.repeat(before, inside + 1)
 
 
 def _order(seen: Arrivals, turn_ns: int | None) -> Places:

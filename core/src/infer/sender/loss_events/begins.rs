@@ -8,7 +8,7 @@ use super::restarts::AFTER_RESTART;
 use crate::infer::given::{AT_LEAST, FEWEST_SAMPLES, HOST_NS};
 use crate::infer::ordered::from;
 use crate::infer::sender::rows::trace::LossEvent;
-use crate::recovery::{DetectedBy, LEAST_RTO_NS};
+use crate::recovery::{DUP_THRESH, DetectedBy, LEAST_RTO_NS};
 use crate::threshold::threshold;
 
 // The mildest reduction takes an eighth of the window (Scalable, YeAH, Illinois): what has fallen by half of that was cut.
@@ -284,6 +284,23 @@ impl Finder<'_> {
             && send > event.first_send
             && self.is_long_since(send, since)
             && self.sends_until_answer(send) <= 1
+    }
+
+    /// Whether a timer sends a segment for the first time again while duplicate ACKs of it still come. Without SACK the
+    /// third asks for it at once, or, of all that had been sent when the recovery before began, none does (RFC 6582
+    /// section 3.2 (2)); a sender that sent on meanwhile had not stood still.
+    pub(super) fn expires_among_duplicates(&self, send: usize, since: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let heard = (seen.acks_before_send[send] as usize).checked_sub(1);
+        let (Some(third), Some(heard)) = (seen.dupack(since, DUP_THRESH as usize), heard) else {
+            return false;
+        };
+        let now_ns = trace.send_ns[send];
+        !trace.has_sack
+            && trace.fate.is_empty()
+            && now_ns - trace.ack_ns[heard] > HOST_NS.get()
+            && trace.send_ns[send - 1] - trace.ack_ns[third] > HOST_NS.get()
+            && (now_ns - trace.ack_ns[third]) as f64 >= AT_LEAST.get() * LEAST_RTO_NS.get() as f64
     }
 
     /// Whether a silent retransmission only goes on with what came before: its segment had not been sent again yet, nor

@@ -163,6 +163,8 @@ impl Finder<'_> {
         let (restarts, sure) = if detected_by == DetectedBy::Tlp && sends <= 2 {
             // RFC 8985 section 7: a probe of the last segment; the window stays.
             (false, true)
+        } else if self.expires_among_duplicates(start, since) {
+            (true, true)
         } else {
             self.restarts(&begun, answered, sends, released_by, is_silent)
         };
