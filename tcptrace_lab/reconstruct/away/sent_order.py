@@ -65,7 +65,7 @@ def _with_holes(seen: Arrivals, order: Places, smss: int, *, has_start: bool, se
     if has_start and len(top):
         top[0] = 0
     np.maximum(top, sent_before, out=top)
-    gaps = np.flatnonzero(offset > top)
+    gaps: Places = np.flatnonzero(offset > top).astype(np.int32)
     left, right, before = _cut(top[gaps], offset[gaps], gaps, _boundaries(offset, end, top))
     sizes = right - left
     # A hole as wide as all that was captured is no loss: it is put back as one piece, so that memory stays bounded.
