@@ -261,8 +261,8 @@ impl Control for Bbr {
         self.full_bandwidth = 0.0;
         // Like the end of a round trip.
         self.is_round_start = true;
-        // Linux's interval ends with the last delivery (`delivered_mstamp`), however long the timer waited.
         let ack = Delivery {
+            now_ns: loss.now_ns,
             lost: self.last.lost + loss.flight_size as u64,
             newly_lost: 1,
             ..self.last

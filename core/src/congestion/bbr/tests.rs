@@ -243,24 +243,3 @@ fn a_timeout_leaves_bandwidth_and_round_trip() {
     bbr.on_timeout(&mut state, &loss);
     assert_eq!((bbr.bandwidth(), bbr.min_rtt_ns()), (1e6, Some(50 * MS)));
 }
-
-/// Linux's intervals end with the last delivery, not with the timer: two of 450 ms with the same deliveries are a policer's,
-/// though the second timer waited for 1.5 s.
-#[test]
-fn a_policer_is_found_between_timers_however_long_they_waited() {
-    let (mut bbr, mut state, mut now_ms, mut delivered) = filled();
-    for wait_ms in [200, 200, 1500] {
-        now_ms += wait_ms;
-        let loss = Loss {
-            now_ns: now_ms * MS,
-            flight_size: 100_000.0,
-            snd_nxt: 0,
-        };
-        bbr.on_timeout(&mut state, &loss);
-        for _ in 0..5 {
-            round(&mut bbr, &mut state, now_ms, delivered, 50, 1000.0);
-            (now_ms, delivered) = (now_ms + 50, delivered + 50);
-        }
-    }
-    assert!(bbr.policer.bandwidth().is_some());
-}

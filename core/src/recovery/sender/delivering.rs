@@ -55,8 +55,7 @@ impl Sender {
         let pipe = self.pipe();
         let is_short = self.written < self.snd_nxt + self.options.smss
             && pipe < self.cwnd()
-            && self.board.next_lost().is_none()
-            && !self.has_to_send_again();
+            && self.board.next_lost().is_none();
         if let Some(delivery) = self.delivery.as_mut().filter(|_| is_short) {
             delivery.rate.on_app_limited(pipe);
         }

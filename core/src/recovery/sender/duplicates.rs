@@ -17,36 +17,12 @@ impl Sender {
         }
     }
 
-    /// Behind a timer: what was sent again, and what is new. What the timer took for lost and was not sent again is off
-    /// the path, though new data were sent beyond it (Linux's `lost_out` without `retrans_out`). `None`: not there.
-    ///
-    /// Omitted: of a control that does not set its window in recovery too.
-    pub(in crate::recovery) fn sent_behind_timer(&self) -> Option<u64> {
-        let is_behind =
-            self.owns_window && self.recovers_by_duplicates() && self.phase == RecoveryPhase::Loss;
-        is_behind.then(|| {
-            let again = self.sent_again_to.min(self.recover);
-            again.saturating_sub(self.snd_una) + self.snd_max - self.recover.max(self.snd_una)
-        })
-    }
-
-    /// Whether a timer took for lost, without SACK, what was not sent again yet: its sender waits for no application.
-    pub(super) fn has_to_send_again(&self) -> bool {
-        self.sent_behind_timer().is_some() && self.sent_again_to.max(self.snd_una) < self.recover
-    }
-
     /// A duplicate ACK: whether it tells of a segment that arrived. After a timeout everything goes out again, and only
-    /// what was never sent before makes news; else one segment of the flight is the hole.
+    /// what was never sent before makes news; and one segment of the flight is the hole.
     pub(super) fn count_duplicate(&mut self) -> bool {
         let smss = self.options.smss;
-        let most = if self.sent_behind_timer().is_some() {
-            self.snd_max.saturating_sub(self.recover)
-        } else if self.phase == RecoveryPhase::Loss && self.snd_nxt <= self.recover {
-            0
-        } else {
-            self.flight_size().saturating_sub(smss)
-        };
-        let is_arrival = self.by_duplicates + smss <= most;
+        let is_news = self.phase != RecoveryPhase::Loss || self.snd_nxt > self.recover;
+        let is_arrival = is_news && self.by_duplicates + 2 * smss <= self.flight_size();
         if is_arrival {
             self.by_duplicates += smss;
         }

@@ -114,8 +114,6 @@ pub struct Sender {
     frto: Frto,
     /// `snd_una` when the timer expired last.
     timed_out_at: Option<u64>,
-    /// Without SACK, behind a timer: up to where all was sent again.
-    sent_again_to: u64,
     /// RFC 3042: bytes that may go beyond cwnd.
     pub(super) limited_transmit: u64,
     /// `snd_nxt` at the first duplicate ACK: what is sent from there on is limited transmit's.
@@ -164,7 +162,6 @@ impl Sender {
             before: None,
             frto: Frto::Off,
             timed_out_at: None,
-            sent_again_to: first,
             control,
             state,
             rto,
@@ -208,9 +205,7 @@ impl Sender {
                 // The hole found last has left the path, and is not on it again yet.
                 let lost = self.due.filter(|_| self.recovers_by_duplicates());
                 let lost = lost.map_or(0, |(start, end)| end - start);
-                let sent = self.sent_behind_timer();
-                sent.unwrap_or(self.flight_size())
-                    .saturating_sub(arrived + lost)
+                self.flight_size().saturating_sub(arrived + lost)
             }
         }
     }

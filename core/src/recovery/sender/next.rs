@@ -133,7 +133,6 @@ impl Sender {
 
     fn on_sent_again(&mut self, now_ns: i64, start: u64, end: u64, stamp: DeliveryStamp) {
         self.note_sent_again(now_ns, end - start);
-        self.sent_again_to = self.sent_again_to.max(end);
         if self.has_pipe() {
             if self.phase == RecoveryPhase::Recovery && self.board.is_rescue(start) {
                 // RFC 6675 section 4 NextSeg (4): HighRxt stays where it is.

@@ -20,10 +20,9 @@ impl Sender {
     }
 
     pub(in crate::recovery) fn loss(&self, now_ns: i64) -> Loss {
-        let outstanding = self.sent_behind_timer().unwrap_or(self.flight_size());
         Loss {
             now_ns,
-            flight_size: (outstanding - self.sent_beyond()) as f64,
+            flight_size: (self.snd_nxt - self.snd_una - self.sent_beyond()) as f64,
             snd_nxt: self.snd_nxt,
         }
     }
@@ -80,12 +79,10 @@ impl Sender {
         }
         self.begin_frto();
         self.state.cwnd = self.state.smss;
-        // What the timer before took for lost, and was not sent again, is lost once.
-        self.note_lost(self.sent_behind_timer().unwrap_or(self.flight_size()));
         self.phase = RecoveryPhase::Loss;
         self.recover = self.snd_max;
-        self.sent_again_to = self.snd_una;
         self.dupacks = 0;
+        self.note_lost(self.flight_size());
         self.by_duplicates = 0;
         self.due = None;
         self.prr = None;

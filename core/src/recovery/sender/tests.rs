@@ -289,49 +289,6 @@ fn linux_without_sack_reduces_in_proportion_to_what_duplicates_tell() {
     assert_eq!((phase, cwnd), (RecoveryPhase::Open, 10));
 }
 
-/// Linux without SACK: of ten segments that a timer took for lost the first is sent again, and two new ones leave. Those
-/// three are on the path; of four duplicates two tell of an arrival, as no more is new. No application is waited for.
-#[test]
-fn behind_a_timer_without_sack_what_was_not_sent_again_is_off_the_path() {
-    let mut linux = sender(Recovery::NewReno, "bbr");
-    linux.options.is_linux = true;
-    let now_ns = 1_000_000_000;
-    let send = |linux: &mut Sender, number: u64, is_retransmission: bool| {
-        let (start, end) = (1 + number * SMSS, 1 + (number + 1) * SMSS);
-        let sent = Outgoing {
-            start,
-            end,
-            is_retransmission,
-        };
-        linux.on_sent(now_ns, sent);
-    };
-    for number in 0..10 {
-        send(&mut linux, number, false);
-    }
-    linux.on_timeout(now_ns);
-    linux.on_write(now_ns, 0);
-    let is_limited = |linux: &Sender| {
-        let told = linux.delivery.as_ref().expect("it wants rates");
-        (told.rate.is_app_limited(), told.rate.delivered() / SMSS)
-    };
-    assert_eq!((linux.pipe(), is_limited(&linux)), (0, (false, 0)));
-    send(&mut linux, 0, true);
-    send(&mut linux, 10, false);
-    send(&mut linux, 11, false);
-    assert_eq!(linux.pipe(), 3 * SMSS);
-    for _ in 0..4 {
-        let arrived = Arrived {
-            ack: 1,
-            window: 1 << 20,
-            blocks: &[],
-            echo_rtt_ns: None,
-        };
-        linux.on_ack(now_ns + RTT_NS, &arrived);
-    }
-    assert_eq!((linux.pipe(), is_limited(&linux)), (SMSS, (false, 2)));
-    assert_eq!(linux.loss(now_ns).flight_size, 3.0 * SMSS as f64);
-}
-
 /// Twenty segments sent over 40 ms, the first lost; the timer expires when the last have been under way for less than a
 /// round trip. RFC 8985 section 6.3 leaves those alone, RFC 6298 (5.4) sends the first again all the same.
 #[test]
