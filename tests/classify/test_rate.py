@@ -87,7 +87,8 @@ def test_a_receiver_that_reads_many_at_once_writes_its_answers_at_its_own_pace(w
     answers_ns = np.maximum.accumulate(in_turns(timeline.ack_ns, turn_ms=0.3, apart_ns=written_ns))
     apart_ns = read_apart_ns(in_turns(np.repeat(timeline.ack_ns, 2), turn_ms=0.3, apart_ns=500), answers_ns)
     assert apart_ns == 300_000
-    # Each read alone, no answer waits for another.
+    # All read at once, no interrupts are apart; each read alone, no answer waits for another.
+    assert read_apart_ns(np.arange(100) * 1_000, 200_000 + np.arange(50) * written_ns) == 0
     assert read_apart_ns(timeline.ack_ns, timeline.ack_ns + 20_000) == 0
     rate = bottleneck_rate(Reconstruction(replace(timeline, ack_ns=answers_ns)), replace(FINE, resolution_ns=apart_ns))
     assert rate.value == pytest.approx(pps, rel=0.02)

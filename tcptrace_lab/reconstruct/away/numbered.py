@@ -166,7 +166,7 @@ class _Between:
         if not self.has_sack:
             # RFC 6582 section 3.2 (2): duplicates ask for nothing up to `recover`.
             last = np.searchsorted(self.again, self.arrived[np.minimum(third, gap)][: len(fills)])
-            fills = fills[self.whole.offset[self.lost[fills]] > np.append(-1, self.recover)[last]]
+            fills = fills[self.whole.offset[self.lost[fills]] > self.recover[last]]
         # A timer begins with the first that is not acknowledged (RFC 6298 section 5.4).
         is_lowest = [not (self.filled[max(hole - MOST_HOLES, 0) : hole] > place).any() for hole in fills.tolist()]
         found: Ints = fills[is_lowest]
@@ -174,7 +174,8 @@ class _Between:
 
     @cached_property
     def recover(self) -> Ints:
-        """Of what goes back, what had been sent as its recovery began, or a timer expired in it (RFC 6582 recover)."""
+        """Before anything went back (-1), and of each that does: what had been sent as its recovery began, or a timer
+        expired in it (RFC 6582 recover)."""
         found, row = self.below[self.again], self.whole.row[self.again]
         is_timer = self.seen.time_ns[row] - self.seen.time_ns[np.maximum(row - 1, 0)] >= _core.LEAST_RTO_NS
         recover = -1
@@ -182,7 +183,7 @@ class _Between:
             if offset >= recover or is_timer[place]:
                 recover = int(found[place])
             found[place] = recover
-        return found
+        return np.append(-1, found)
 
     def _put_copies(self, place: int, sent_again: Ints, pieces: list[tuple[int, int]]) -> None:
         """What is new, and behind it copies of these holes."""

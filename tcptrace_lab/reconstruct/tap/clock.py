@@ -353,6 +353,6 @@ def read_apart_ns(read_ns: Ints, answers_ns: Ints) -> int:
     together = (np.diff(last) == 0) & (last[1:] >= 0) & are_many[last[1:]]
     # A timer's answer (RFC 1122 section 4.2.3.2) is not the host's pace.
     together &= np.diff(answers_ns) < _core.HOST_NS
-    if np.count_nonzero(together) <= max(FEWEST_SAMPLES, MINORITY * len(answers_ns)):
+    if len(begins) < FEWEST_SAMPLES or np.count_nonzero(together) <= max(FEWEST_SAMPLES, MINORITY * len(answers_ns)):
         return 0
     return int(_core.percentile(np.diff(read_ns[begins]), 5))
