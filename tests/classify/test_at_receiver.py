@@ -121,6 +121,6 @@ def test_a_short_download_shows_its_slow_start_without_timestamps(segments: int,
     path = tmp_path / "short.pcap"
     simulate(scenario).write(path, tap="receiver")
     (verdict,) = classify(read(path))
-    assert verdict.initial_window == 8
+    assert verdict.as_dict()["initial_window"]["segments"] == 8
     assert verdict.limits["cwnd"] > 0.9
     assert [each.ssthresh for each in verdict.slow_starts.cycles] == [(None,)]

@@ -83,6 +83,35 @@ def test_a_pause_that_nothing_explains_is_not_told() -> None:
     assert shares_by_flights(passed([(0, 3.0), (10 * RTT, 4)])) == {}
 
 
+@pytest.mark.parametrize(
+    ("count", "rwnd", "again", "is_told"),
+    [
+        pytest.param(30, 60 * SMSS, False, True, id="a stream"),
+        pytest.param(30, None, False, False, id="the receiver's windows are not known"),
+        pytest.param(30, SMSS, False, False, id="one segment was offered"),
+        pytest.param(30, 60 * SMSS, True, False, id="some was sent again"),
+        pytest.param(6, 60 * SMSS, False, False, id="too few"),
+    ],
+)
+def test_pauses_behind_most_of_many_flights_are_the_application(
+    count: int, rwnd: int | None, *, again: bool, is_told: bool
+) -> None:
+    """A segment each six round trips: a window would have grown, and no timer would have ended all of them."""
+    data = passed([(6 * RTT * turn, 1) for turn in range(count)], again=again)
+    offered = None
+    if rwnd is not None:
+        offered = Offered(time_ns=data.time_ns + MS, ack=data.offset + SMSS, rwnd=np.full(count, rwnd))
+    assert (shares_by_flights(data, offered).get("application", 0.0) > 0.95) == is_told
+
+
+def test_over_a_path_as_short_as_a_host_takes_pauses_are_told() -> None:
+    """Flights are not: 40 segments on request, each time after a second."""
+    data = passed([(1000 * turn, 40 * 2.0**turn) for turn in range(4)], rtt_ms=1, asked_ms=(999, 1999, 2999))
+    found = shares_by_flights(data)
+    assert found["application"] > 0.9
+    assert found["cwnd"] == 0.0
+
+
 def test_what_follows_a_retransmission_is_not_read() -> None:
     assert shares_by_flights(passed([(RTT * turn, 10 * 2**turn) for turn in range(4)], again=True)) == {}
 
