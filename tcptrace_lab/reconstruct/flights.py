@@ -2,9 +2,9 @@
 
 A window that is not full of what the path holds is sent in a flight, and the next when its ACKs are back. Flights that
 grow from each to the next by half and more are a slow start's, wherever they pass; a flight behind a pause, asked for
-or after a write's end, is the application's, and so are those behind most of many. All else stays unknown: flights that
-run into each other, those that stay as they are or fill what the receiver offered (either window may hold them), what
-was sent again.
+or after a write's end, is the application's, and so are those behind most of many as small as no window stays. All else
+stays unknown: flights that run into each other, those that stay as they are or fill what the receiver offered (either
+window may hold them), what was sent again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from tcptrace_lab import _core
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE, FEWEST_SAMPLES, MAJORITY
 from tcptrace_lab.reconstruct.tap.sender_clock import Ints
 from tcptrace_lab.reconstruct.windows import LIMITS
 
@@ -113,18 +113,17 @@ def shares_by_flights(passed: Passed, offered: Offered | None = None) -> dict[st
     for place, (flight, after) in enumerate(pairwise([*found, None])):
         assert flight is not None
         next_ns = flight.end_ns if after is None else after.begin_ns
-        since_ns = flight.end_ns if flight.is_joined else flight.begin_ns
-        is_pause = next_ns - since_ns > LATEST * rtt_ns
+        is_pause = next_ns - flight.begin_ns > LATEST * rtt_ns and not flight.is_joined
         if is_pause:
             if flight.is_short or _asked(passed, flight.end_ns, next_ns):
                 application += next_ns - flight.end_ns
-            elif offered is not None and not _may_fill(flight, offered, passed.smss):
+            elif flight.segments <= DELAYED_ACK_SEGMENTS and offered and not _may_fill(flight, offered, passed.smss):
                 waited.append(next_ns - flight.end_ns)
             next_ns = flight.end_ns
         is_windows = are_apart and grows[place] and not _may_fill(flight, offered, passed.smss)
         cwnd += next_ns - flight.begin_ns if is_windows else 0
     if passed.again_ns is None and len(waited) > max(FEWEST_SAMPLES, MAJORITY * len(found)):
-        # A window would have grown, and most first copies would have to be lost, for a timer to have ended each.
+        # A window as small would have grown; and for a timer to have ended each most first copies would have been lost.
         application += sum(waited)
     if whole <= 0 or not cwnd + application:
         return {}

@@ -105,8 +105,8 @@ def test_pauses_behind_most_of_many_flights_are_the_application(
 
 
 def test_over_a_path_as_short_as_a_host_takes_pauses_are_told() -> None:
-    """Flights are not: 40 segments on request, each time after a second."""
-    data = passed([(1000 * turn, 40 * 2.0**turn) for turn in range(4)], rtt_ms=1, asked_ms=(999, 1999, 2999))
+    """Flights are not: 2, 4, 8, 16 segments on request, each time after a second."""
+    data = passed([(1000 * turn, 2.0 ** (turn + 1)) for turn in range(4)], rtt_ms=1, asked_ms=(999, 1999, 2999))
     found = shares_by_flights(data)
     assert found["application"] > 0.9
     assert found["cwnd"] == 0.0

@@ -286,9 +286,15 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
     let round = (flight[peak] / (2 * trace.smss.max(1))).max(2) as usize;
     // A duplicate ACK moves nothing, whatever the window is.
     let end = last.min(peak.saturating_add(round)) + 1;
-    let rows: Vec<usize> = (peak + 1..end)
+    let mut rows: Vec<usize> = (peak + 1..end)
         .filter(|&ack| seen.newly_acked(ack) > 0)
         .collect();
+    // Away from the sender what left between two of its stamps is shared out evenly among the ACKs between: that the flight
+    // stays there tells nothing.
+    let is_told = |&ack: &usize| trace.slack.get(ack).is_none_or(|&open| open < trace.smss);
+    if rows.iter().copied().filter(|ack| is_told(ack)).count() >= 2 {
+        rows.retain(is_told);
+    }
     // Behind an ACK that was stamped with the next, less is outstanding than either window allows.
     let answered: Vec<usize> = rows
         .iter()
@@ -302,22 +308,22 @@ fn turns(trace: &Trace, seen: &Sequence, flight: &[i64], peak: usize, last: usiz
     // Behind the last that let something go the data may have run out.
     let releases = |&ack: &usize| !seen.released(ack).is_empty();
     let over = (peak + 1..=last).rev().find(releases).unwrap_or(peak);
-    // Away from the sender what left between two of its stamps is shared out evenly among the ACKs between: it may have
-    // grown on among them.
-    let most = (flight[peak] - floor as i64).max(trace.smss);
-    let is_known = |ack: usize| trace.slack.get(ack).is_none_or(|&open| open <= most);
     // Where it fills the receiver's window again and again, what an ACK made room for may leave behind another capture of it.
     let fills = |ack: &usize| flight[*ack] + trace.smss > trace.rwnd[*ack];
     let is_full = (peak + 1..end).filter(fills).count() * 2 >= rows.len();
     let room = |ack: usize| trace.smss + if is_full { seen.newly_acked(ack) } else { 0 };
     let stays = |rows: &[usize]| {
         let is_there = |&&ack: &&usize| {
-            ack <= over
-                && is_known(ack)
-                && flight[ack] + room(ack) <= trace.rwnd[ack]
-                && flight[ack] as f64 >= floor
+            ack <= over && flight[ack] + room(ack) <= trace.rwnd[ack] && flight[ack] as f64 >= floor
         };
         rows.iter().filter(is_there).count() * 2 > rows.len()
     };
-    stays(&rows) && (answered.len() < 2 || stays(&answered))
+    // What was inferred between the stamps tells nothing either where no ACK of those let go something.
+    let tells = answered.len() >= 2;
+    stays(&rows)
+        && if tells {
+            stays(&answered)
+        } else {
+            trace.slack.is_empty()
+        }
 }
