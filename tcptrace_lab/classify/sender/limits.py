@@ -85,7 +85,7 @@ def limits_told(seen: Reconstruction, tap: Tap, known: Known) -> dict[str, float
         for name, most in _before_bursts(seen).items():
             move(shares, name, most=most)
     _leave_written(shares, seen, tap, known)
-    if not known.is_rebuilt:
+    if shares["rwnd"] and not known.is_rebuilt:
         move(shares, "rwnd", most=_filled_late(seen, tap))
     if known.is_blurred:
         # The least windows that fit were taken for what was in flight, which the missing ACKs make more than it was.
