@@ -292,14 +292,15 @@ impl Finder<'_> {
     pub(super) fn expires_among_duplicates(&self, send: usize, since: usize) -> bool {
         let (trace, seen) = (self.trace, self.seen);
         let heard = (seen.acks_before_send[send] as usize).checked_sub(1);
-        let (Some(third), Some(heard)) = (seen.dupack(since, DUP_THRESH as usize), heard) else {
+        let third = seen.dupack(since, DUP_THRESH as usize);
+        let (Some(third), Some(heard), Some(before)) = (third, heard, send.checked_sub(1)) else {
             return false;
         };
         let now_ns = trace.send_ns[send];
         !trace.has_sack
             && trace.fate.is_empty()
             && now_ns - trace.ack_ns[heard] > HOST_NS.get()
-            && trace.send_ns[send - 1] - trace.ack_ns[third] > HOST_NS.get()
+            && trace.send_ns[before] - trace.ack_ns[third] > HOST_NS.get()
             && (now_ns - trace.ack_ns[third]) as f64 >= AT_LEAST.get() * LEAST_RTO_NS.get() as f64
     }
 
