@@ -114,13 +114,14 @@ def shares_by_flights(passed: Passed, offered: Offered | None = None) -> dict[st
         assert flight is not None
         next_ns = flight.end_ns if after is None else after.begin_ns
         is_pause = next_ns - flight.begin_ns > LATEST * rtt_ns and not flight.is_joined
+        may_fill = _may_fill(flight, offered, passed.smss)
         if is_pause:
             if flight.is_short or _asked(passed, flight.end_ns, next_ns):
                 application += next_ns - flight.end_ns
-            elif flight.segments <= DELAYED_ACK_SEGMENTS and offered and not _may_fill(flight, offered, passed.smss):
+            elif flight.segments <= DELAYED_ACK_SEGMENTS and offered and not may_fill:
                 waited.append(next_ns - flight.end_ns)
             next_ns = flight.end_ns
-        is_windows = are_apart and grows[place] and not _may_fill(flight, offered, passed.smss)
+        is_windows = are_apart and grows[place] and not may_fill
         cwnd += next_ns - flight.begin_ns if is_windows else 0
     if passed.again_ns is None and len(waited) > max(FEWEST_SAMPLES, MAJORITY * len(found)):
         # A window as small would have grown; and for a timer to have ended each most first copies would have been lost.

@@ -148,7 +148,8 @@ def into_empty(timeline: Timeline, seen: Arrivals, left: Sends, acks: Places, fo
 
 
 def all_before_acked(timeline: Timeline, left: Sends, acks: Places, *, waiting: int = 0) -> Bools:
-    """Whether of all that had been sent before each no more than so many bytes were not acknowledged by then."""
+    """Whether of all that had been sent before each no more than so many bytes were not acknowledged by then: by
+    `acks`, the last ACK heard (-1: none)."""
     una = np.append(timeline.snd_una, timeline.first_offset)
     una += waiting
     found, top = np.empty(len(acks), dtype=bool), left.offset[:1]
