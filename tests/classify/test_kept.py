@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from docs.make_identification import draw
+from tcptrace_lab.classify.control.answer.identified import UNKNOWN
 from tcptrace_lab.classify.control.bbr.kept import gives_way
 from tcptrace_lab.classify.control.candidates.candidates import candidates
+from tcptrace_lab.classify.control.of_sender import no_evidence
 from tcptrace_lab.classify.control.readings.identify import identify
 from tcptrace_lab.classify.verdict import judge
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -94,11 +96,14 @@ def test_who_gives_way_is_no_bbr_though_no_law_was_followed() -> None:
 
 
 def test_a_rate_of_its_own_is_no_control_that_is_in_no_table() -> None:
-    """BBR beside another flow, which takes so much of its probes that none is seen: it may be BBR, as the set says."""
+    """BBR beside another flow, before it has probed three times: that no law of the table's follows it tells nothing."""
     scenario, _ = draw(np.random.default_rng([20263502, 22]), ("bbr",))
-    found = judge(sender(simulate(dataclasses.replace(scenario, taps=("sender",))).capture(tap="sender")[0]), file="")
+    short = dataclasses.replace(scenario, taps=("sender",), duration_s=2.0)
+    seen = (found := judge(sender(simulate(short).capture(tap="sender")[0]), file="")).seen
     assert found.identified.control is None
     assert found.identified.may_be_bbr
+    unknown = dataclasses.replace(found.identified, control=UNKNOWN)
+    assert no_evidence(found.sender_tcp, unknown, seen) == "its segments left by a rate of their own, as BBR's do"
 
 
 @pytest.mark.parametrize(

@@ -29,12 +29,14 @@ LEAST_SHARE = 2.0
 PER_ROUND = 2
 USUAL_HALVES = _core.BBR_CYCLE_ROUNDS * PER_ROUND
 # A quarter more of fewer segments than the first in a half is lost in their size, but for a pattern that is there most
-# of the time; of fewer than the second in the times at which they leave.
+# of the time, or most times at which more is sent; of fewer than the second in the times at which they leave.
 FEWEST_SEGMENTS, FEWEST_THROUGHOUT = 6, 1
 # Of the usual pace: a probe's is a quarter more, the others', but for one that drains, are even. What a boundary of
 # halves cuts in two lies between.
 PROBE, EVEN = (1.15, 1.35), (0.95, 1.05)
 LEAST_MORE_SHARE = 1.1
+# Behind a probe three quarters of the usual leave, or of what is even.
+DRAINED_SHARE = 0.75 * EVEN[0]
 # A quarter more for two halves is half of one, some of which a drain behind it takes back before its half is over.
 LEAST_SURPLUS_HALVES = 0.3
 # A probe lasts a round trip, and until a quarter more is outstanding or something is lost: so many halves at most.
@@ -146,7 +148,8 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int, episodes: Sequence[Episo
     lost_ns = np.array([episode.lost_sent_ns for episode in episodes if episode.is_loss], dtype=np.int64)
     begins, is_probe = _faster(pace, np.sort((lost_ns - begin_ns) // half_ns))
     found = _chained(begins, is_probe & (usual[begins] >= FEWEST_THROUGHOUT * timeline.smss), pace)
-    if not _is_most(len(found), PER_ROUND * half_ns, halves * half_ns):
+    is_rule = np.count_nonzero(is_probe) > MAJORITY * len(begins)
+    if not (is_rule or _is_most(len(found), PER_ROUND * half_ns, halves * half_ns)):
         found = _chained(begins, is_probe & (usual[begins] >= FEWEST_SEGMENTS * timeline.smss), pace)
     return tuple(begin_ns + place * half_ns for place in found)
 
@@ -164,15 +167,26 @@ def _faster(pace: Floats, lost: Ints) -> tuple[Places, Bools]:
     begins, ends = edges[::2], edges[1::2]
     sums, lasts = np.concatenate(([0.0], np.cumsum(pace))), ends - begins
     # With what is cut off at either end: a burst that others make up for is none.
-    since, until = np.maximum(begins - 1, 0), np.minimum(ends + 1, len(pace))
-    is_more = sums[until] - sums[since] - (until - since) >= LEAST_SURPLUS_HALVES
+    beside = np.append(pace, 1.0)
+    before, after = beside[np.maximum(begins - 1, 0)], beside[ends]
+    surplus = sums[ends] - sums[begins] - lasts + (before - 1.0) + (after - 1.0)
     means = (sums[ends] - sums[begins]) / lasts
-    is_probe = (means >= PROBE[0]) & (means <= PROBE[1]) & (lasts >= PER_ROUND) & (lasts <= LONGEST_HALVES)
+    is_probe = (means >= PROBE[0]) & (means <= PROBE[1]) & (lasts <= LONGEST_HALVES)
+    # What a drain sends less is none of its probe's to make up for.
+    drained = np.where(after >= DRAINED_SHARE, np.maximum(1.0 - after, 0.0), 0.0)
+    is_probe &= surplus + drained >= LEAST_SURPLUS_HALVES
+    # Boundaries may cut its two halves in three, of which one is whole.
+    is_probe &= lasts + (before > EVEN[1]) + (after > EVEN[1]) >= PER_ROUND
     slower = np.concatenate(([0], np.cumsum(pace < EVEN[0])))
     behind = np.minimum(ends + PER_ROUND, len(pace))
     is_drained = slower[behind] > slower[ends]
     is_lost = np.searchsorted(lost, behind) > np.searchsorted(lost, begins)
-    return begins[is_more], (is_probe & (is_drained | is_lost))[is_more]
+    is_probe &= is_drained | is_lost
+    # What a loss takes of a probe's middle is made up for at once: the same goes on.
+    goes_on = np.zeros(len(begins), dtype=bool)
+    goes_on[1:] = is_probe[:-1] & (begins[1:] - ends[:-1] == 1)
+    is_more = (is_probe | (surplus >= LEAST_SURPLUS_HALVES)) & ~goes_on
+    return begins[is_more], is_probe[is_more]
 
 
 def _chained(begins: Places, is_probe: Bools, pace: Floats) -> list[int]:
