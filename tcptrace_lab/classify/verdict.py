@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tcptrace_lab.classify.control.answer.decided import by_rate
 from tcptrace_lab.classify.control.answer.identified import HIDDEN as NOT_IDENTIFIED
 from tcptrace_lab.classify.control.answer.identified import UNKNOWN, Identified
 from tcptrace_lab.classify.control.bbr.by_rate import probes_of
@@ -184,9 +185,6 @@ def verdicts(capture: Capture, asked: Iterable[Sender], *, file: str | None = No
 
 def _is_vague(seen: Reconstruction, who: Sender) -> bool:
     """Whether answers at once and an application's own times cannot be told apart well enough for a window."""
-    if not who.tap.clock.tells(least_rtt_ns(seen), ticks=FEW_TICKS):
-        # Round trips have no beginning and no end while the queue is short: growth by a round trip is chance.
-        return True
     view = who.view
     is_open = view is not None and (view.is_inferred or view.unsure > MOST_OPEN)
     return is_open and seen.limits.get("application", 0.0) > MINORITY
@@ -229,8 +227,14 @@ def _identified(seen: Reconstruction, who: Sender, tcp: SenderTcp, path: PathEst
     """By every ACK, or, where those show no window, by the losses alone."""
     if hidden:
         return identify_unseen(seen, who)
-    if _is_vague(seen, who):
+    if not who.tap.clock.tells(least_rtt_ns(seen), ticks=FEW_TICKS):
+        # Round trips have no beginning and no end while the queue is short: growth by a round trip is chance.
         return NOT_IDENTIFIED
+    if _is_vague(seen, who):
+        # A pace is told by what the sender's stamps say of its own times, whatever was in flight.
+        has_stamps = who.view is not None and not who.view.is_inferred and not who.tap.refuses("control")
+        is_told = has_stamps and (rate := probes_of(seen)).is_bbr and bool(rate.cycled)
+        return by_rate(seen, rate) if is_told else NOT_IDENTIFIED
     found = identify_sender(seen, who, tcp, path)
     if who.view is None or not who.view.is_inferred or found.control == "bbr" or not found.refuted:
         return found

@@ -96,7 +96,7 @@ def test_who_gives_way_is_no_bbr_though_no_law_was_followed() -> None:
 
 
 def test_a_rate_of_its_own_is_no_control_that_is_in_no_table() -> None:
-    """BBR beside another flow, before it has probed three times: that no law of the table's follows it tells nothing."""
+    """BBR beside another flow, before it has probed three times: that no law follows it tells nothing."""
     scenario, _ = draw(np.random.default_rng([20263502, 22]), ("bbr",))
     short = dataclasses.replace(scenario, taps=("sender",), duration_s=2.0)
     seen = (found := judge(sender(simulate(short).capture(tap="sender")[0]), file="")).seen

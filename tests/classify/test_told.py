@@ -13,6 +13,7 @@ from tcptrace_lab.classify.control.bbr.told import or_paced
 from tcptrace_lab.classify.control.windows.replayed import Replayed, replayed
 from tcptrace_lab.classify.sender.initial_window import initial_window
 from tcptrace_lab.classify.verdict import judge
+from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN
 from tcptrace_lab.reconstruct.sender import Sender, sender
 from tcptrace_lab.reconstruct.truth.score import Score, score
 from tcptrace_lab.reconstruct.truth.truth_file import read_truth
@@ -157,12 +158,12 @@ def test_a_flight_that_bbr_s_pace_would_have_held_is_no_window_at_work(
     assert np.median(error[at_work]) <= 0.01
 
 
-def at_receiver(folder: Path, node: NodeSpec) -> tuple[Sender, Replayed, Score]:
+def at_receiver(folder: Path, node: NodeSpec, *, ack_loss: float = 0.0) -> tuple[Sender, Replayed, Score]:
     """Six seconds of BBR captured at its receiver, and how its windows score."""
     control = ControlSpec(**CONTROLS["bbr"], initial_window=10, delayed_ack_segments=2, stack="linux")
     receiver = ReceiverSpec(rwnd=4_194_304, delayed_ack_timer_s=0.04)
     scenario = Scenario(
-        path=PathSpec(nodes=(node,), return_delay_s=node.delay_s),
+        path=PathSpec(nodes=(node,), return_delay_s=node.delay_s, ack_loss=ack_loss),
         connections=(ConnectionSpec(control=control, receiver=receiver),),
         duration_s=6,
         taps=("receiver",),
@@ -173,6 +174,29 @@ def at_receiver(folder: Path, node: NodeSpec) -> tuple[Sender, Replayed, Score]:
     seen = replayed(who)
     truth = read_truth(beside, port=int(who.sender.rpartition(":")[2]))
     return who, seen, score(seen, truth, first_sequence=who.first_sequence)
+
+
+@pytest.mark.parametrize(("rate_bps", "buffer", "delay_s"), [(8e6, 20, 0.02), (4.57e6, 4, 0.0145), (2e6, 6, 0.015)])
+def test_at_the_receiver_acks_that_nothing_echoes_did_not_reach_a_sender_with_a_pace(
+    rate_bps: float, buffer: int, delay_s: float, tmp_path: Path
+) -> None:
+    """One ACK of ten is lost: what the next tells of is a lump, which its window bridges (Linux's extra_acked)."""
+    node = NodeSpec(rate_bps=rate_bps, buffer=buffer, delay_s=delay_s)
+    who, _, found = at_receiver(tmp_path, node, ack_loss=0.1)
+    assert judge(who, file="").identified.control == "bbr"
+    assert found.limited.median is not None
+    assert found.limited.median <= 0.01
+    assert found.within is not None
+    assert found.within >= 0.99
+
+
+def test_at_the_receiver_a_pace_is_told_where_flights_are_not(tmp_path: Path) -> None:
+    """Ten ACKs to a tick of the stamps, and losses: what released what is open, when segments left is not."""
+    node = NodeSpec(rate_bps=42e6, buffer=16, delay_s=0.004, loss=0.003)
+    who, _, _ = at_receiver(tmp_path, node)
+    assert who.view is not None
+    assert who.view.unsure > MOST_OPEN
+    assert judge(who, file="").identified.control == "bbr"
 
 
 def test_at_the_receiver_what_bridges_lumps_of_acks_may_be_less(tmp_path: Path) -> None:

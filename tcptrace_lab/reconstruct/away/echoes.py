@@ -33,6 +33,14 @@ class Bounds:
     low: Places
     high: Places
 
+    def by_none(self, acks: int) -> Bools:
+        """Of so many ACKs those of which no segment echoes the stamp."""
+        known = self.high >= 0
+        edges = np.bincount(self.low[known], minlength=acks + 1)
+        edges -= np.bincount(self.high[known] + 1, minlength=acks + 1)
+        found: Bools = np.cumsum(edges[:acks]) <= 0
+        return found
+
 
 def named(echoes: Ints, stamps: Ints) -> Bounds:
     """The first and the last of the ACKs (`stamps`: their TSvals) that carry what each segment echoes."""

@@ -28,10 +28,15 @@ def as_heard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> tuple[Timeline
     lost = unheard(timeline, seen, stamps)
     if np.count_nonzero(lost) < FEWEST_ALIKE:
         return timeline, stamps
+    note = f"{counted(int(np.count_nonzero(lost)), 'ACK')} that nothing echoes did not reach the sender"
+    return replace(without(timeline, lost), notes=(*timeline.notes, note)), stamps[~lost]
+
+
+def without(timeline: Timeline, lost: Bools) -> Timeline:
+    """The timeline of a sender that did not hear these ACKs; its sends stay."""
     kept = np.flatnonzero(~lost)
-    note = f"{counted(len(lost) - len(kept), 'ACK')} that nothing echoes did not reach the sender"
     edges = np.diff(timeline.sack_first)
-    whole = replace(
+    return replace(
         timeline,
         ack_ns=timeline.ack_ns[kept],
         ack_offset=timeline.ack_offset[kept],
@@ -41,11 +46,10 @@ def as_heard(timeline: Timeline, seen: Arrivals, stamps: Ints) -> tuple[Timeline
         sacked=timeline.sacked[kept],
         # Of a view from elsewhere nobody asks.
         echoes_older=timeline.echoes_older[:0],
+        slack=timeline.slack[kept] if len(timeline.slack) else timeline.slack,
         sack_first=np.append(0, np.cumsum(edges[kept])) if len(edges) else timeline.sack_first,
         sack_edges=timeline.sack_edges[np.repeat(~lost, edges)] if len(edges) else timeline.sack_edges,
-        notes=(*timeline.notes, note),
     )
-    return whole, stamps[kept]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,6 +85,8 @@ class SenderView:
     stalled_ns: int = 0
     # By a rhythm, the sends that came apart from the one before, as what an answer lets go does: no queue held them.
     met_no_queue: Bools | None = None
+    # By timestamps, the ACKs of which no segment echoes one of their tick: lost, or with no segment to echo them.
+    unechoed: Bools | None = None
 
     @property
     def is_inferred(self) -> bool:
@@ -240,6 +242,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     owed = gives_back(echoed, seen, timeline.ack_ns, timeline.delivered, timeline.snd_una)
     pace = Pace(time_ns=seen.time_ns, is_full=is_full, least_ns=(full_turn_ns, turn_ns), gives_back=owed)
     bounds = _bounds(timeline, left, echoed, pace.latest())
+    unechoed = echoed.by_none(len(timeline.ack_ns))
     del echoed, is_full
     release, slack = released_by(timeline, left, as_asked(timeline, left, bounds), by_echo=True)
     bounds = Bounds(low=release, high=bounds.high)
@@ -247,7 +250,7 @@ def _by_timestamps(timeline: Timeline, seen: Arrivals, stamps: Ints, place: Plac
     clock = None if clock is None else replace(clock, late_ns=known.late_ns)
     del bounds, pace
     kind = _Kind(place=place, how="timestamps", turn_ns=turn_ns, slack=slack, stamp_clock=clock)
-    return replace(_view(timeline, left, release, times, kind), stalled_ns=stalled_ns)
+    return replace(_view(timeline, left, release, times, kind), stalled_ns=stalled_ns, unechoed=unechoed)
 
 
 def _least_turns(taken: Ints, is_full: Bools) -> tuple[int, int] | None:

@@ -83,7 +83,7 @@ def decide(seen: Reconstruction, replays: Sequence[Replay], rate: ByRate, doubts
     likely = {id(each): own for each, own in zip(replays, told, strict=True)}
     families = best_of_families(_likeliest_first(replays, told))
     if rate.is_bbr:
-        return _by_rate(seen, rate, families)
+        return by_rate(seen, rate, families)
     if not families or not len(families[0].sizes):
         return all_left(families, "no window of its own is seen at work: nothing tells the controls apart")
     share = 1.0 / len(families)
@@ -202,7 +202,7 @@ def best_of_families(likeliest_first: Sequence[Replay]) -> list[Replay]:
     return list(best.values())
 
 
-def _by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay]) -> Identified:
+def by_rate(seen: Reconstruction, rate: ByRate, families: Sequence[Replay] = ()) -> Identified:
     """BBR: what the windows would have been speaks of nothing."""
     told = []
     if rate.cycled:

@@ -57,7 +57,8 @@ class ByRate:
     """When each probe of the round trip and each probe of a cycle began, in ns.
 
     `is_clocked`: ACKs release the segments, as a window lets them; `is_throughout`: the cycles follow one another most
-    of the time, which where ACKs come closer than a host answers them says more than what seems to release whom.
+    of the time, or most times at which more is sent are probes, which where ACKs come closer than a host answers them
+    says more than what seems to release whom.
     """
 
     probes: tuple[int, ...]
@@ -79,13 +80,8 @@ def probes_of(seen: Reconstruction) -> ByRate:
     timeline, clocked = seen.timeline, is_clocked(seen)
     if not len(timeline.send_ns) or len(timeline.ack_ns) < 2:
         return ByRate(probes=(), cycled=(), is_clocked=clocked)
-    cycled = _of_bandwidth(timeline, seen.base_rtt_ns, seen.episodes)
-    return ByRate(
-        probes=_of_round_trip(seen),
-        cycled=cycled,
-        is_clocked=clocked,
-        is_throughout=_is_most(len(cycled), seen.base_rtt_ns, int(timeline.send_ns[-1] - timeline.send_ns[0])),
-    )
+    cycled, is_throughout = _of_bandwidth(timeline, seen.base_rtt_ns, seen.episodes)
+    return ByRate(probes=_of_round_trip(seen), cycled=cycled, is_clocked=clocked, is_throughout=is_throughout)
 
 
 def is_clocked(seen: Reconstruction) -> bool:
@@ -129,13 +125,13 @@ def _of_round_trip(seen: Reconstruction) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _of_bandwidth(timeline: Timeline, base_rtt_ns: int, episodes: Sequence[Episode]) -> tuple[int, ...]:
-    """Probes that follow one another every eight round trips."""
+def _of_bandwidth(timeline: Timeline, base_rtt_ns: int, episodes: Sequence[Episode]) -> tuple[tuple[int, ...], bool]:
+    """Probes that follow one another every eight round trips, and whether they do throughout."""
     begin_ns = int(timeline.send_ns[0])
     half_ns = max(base_rtt_ns // PER_ROUND, 1)
     halves = min(int(timeline.send_ns[-1] - begin_ns) // half_ns, MOST_HALVES)
     if not base_rtt_ns or halves <= 2 * USUAL_HALVES:
-        return ()
+        return (), False
     # A segment is spread over the time since the one before it: of a rate a half shows parts of segments.
     edges = begin_ns + half_ns * np.arange(halves + 1)
     behind = np.clip(_core.places(timeline.send_ns, edges, or_equal=True), 1, len(timeline.send_ns) - 1)
@@ -148,10 +144,11 @@ def _of_bandwidth(timeline: Timeline, base_rtt_ns: int, episodes: Sequence[Episo
     lost_ns = np.array([episode.lost_sent_ns for episode in episodes if episode.is_loss], dtype=np.int64)
     begins, is_probe = _faster(pace, np.sort((lost_ns - begin_ns) // half_ns))
     found = _chained(begins, is_probe & (usual[begins] >= FEWEST_THROUGHOUT * timeline.smss), pace)
-    is_rule = np.count_nonzero(is_probe) > MAJORITY * len(begins)
-    if not (is_rule or _is_most(len(found), PER_ROUND * half_ns, halves * half_ns)):
+    is_throughout = _is_most(len(found), PER_ROUND * half_ns, halves * half_ns)
+    is_throughout |= bool(np.count_nonzero(is_probe) > MAJORITY * len(begins)) and len(found) > 0
+    if not is_throughout:
         found = _chained(begins, is_probe & (usual[begins] >= FEWEST_SEGMENTS * timeline.smss), pace)
-    return tuple(begin_ns + place * half_ns for place in found)
+    return tuple(begin_ns + place * half_ns for place in found), is_throughout
 
 
 def _is_most(cycles: int, round_trip_ns: int, lasts_ns: int) -> bool:

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.reconstruct.away.heard import without
+from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
-from tcptrace_lab.reconstruct.timeline import Bools, Floats, Ints, Places
+from tcptrace_lab.reconstruct.timeline import ARRIVED, Bools, Floats, Ints, Places, Timeline
 from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
 
 # Two segments more in one phase of eight, and an even number of them (draft-cardwell-iccrg-bbr section 4.3.4.2; Linux);
@@ -46,19 +48,24 @@ def window_by_model(
     initial_window: int,
     handshake_rtt_s: float | None,
     is_away: bool = False,
+    unheard: Bools | None = None,
 ) -> ByModel | None:
     """At the rows of `windows`, each with the last ACK up to it; None where the beginning was not captured, or where
-    more was in flight than the window allows. `is_away`: when segments left is inferred, as away from the sender."""
+    more was in flight than the window allows. `is_away`: when segments left is inferred, as away from the sender;
+    `unheard`: the ACKs that did not reach it."""
     timeline = seen.timeline
     smss = timeline.smss
     told, bridging = _core.told_windows(
-        timeline,
+        timeline if unheard is None else without(timeline, unheard),
         _core.CandidateSender("standard", "bbr", {}, float(initial_window), float(smss)),
         None if handshake_rtt_s is None else round(handshake_rtt_s * 1e9),
         [episode.first_send for episode in seen.episodes if episode.restarts],
     )
     if not len(told):
         return None
+    if unheard is not None:
+        last = np.maximum(np.cumsum(~unheard) - 1, 0)
+        told, bridging = told[last], bridging[last]
     value, spread = told[acks], _spread(seen, told)[acks]
     is_beyond = _surely_in_flight(seen)[acks] > value + spread
     if np.count_nonzero(is_beyond & (table["limited_by"] != RECOVERY)) > BEYOND_SHARE * len(value):
@@ -73,6 +80,26 @@ def window_by_model(
         most=_whole(most + spread),
         is_open=(least < most) | (lumps > smss),
     )
+
+
+def unheard_by_rate(timeline: Timeline, unechoed: Bools | None) -> Bools | None:
+    """The ACKs that a sender may not have heard; None: it heard all. `unechoed`: of a view by timestamps, those that no
+    segment echoes (RFC 7323 section 4.3).
+
+    A sender with a pace lets segments go between ACKs: what left behind one, by its own clock, and echoes one before,
+    had not heard it. A view puts it no later than that; where it puts two there, they are a pace apart, and its clock's
+    ticks are no reason. If some are shown so, the others that nothing echoes may be lost as well.
+    """
+    if unechoed is None:
+        return None
+    seen = np.flatnonzero(timeline.fate == ARRIVED) if len(timeline.fate) else np.arange(len(timeline.send_ns))
+    found: Bools = unechoed & (timeline.newly_acked > 0)
+    asked = np.flatnonzero(found)
+    before_last = np.searchsorted(timeline.acks_before_send[seen], asked, side="right") - 2
+    is_known = before_last >= 0
+    left_ns = timeline.send_ns[seen[before_last[is_known]]]
+    shown = np.count_nonzero(left_ns >= timeline.ack_ns[asked[is_known]] - 1)
+    return found if shown >= FEWEST_ALIKE else None
 
 
 def either(models: Sequence[ByModel], smss: int) -> ByModel | None:

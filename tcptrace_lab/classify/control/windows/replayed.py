@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from tcptrace_lab.classify.control.answer.identified import HIDDEN
-from tcptrace_lab.classify.control.bbr.told import ByModel, either, of_bbr, or_bbr, or_paced, unbounded, window_by_model
+from tcptrace_lab.classify.control.bbr.told import (
+    ByModel,
+    either,
+    of_bbr,
+    or_bbr,
+    or_paced,
+    unbounded,
+    unheard_by_rate,
+    window_by_model,
+)
 from tcptrace_lab.classify.control.of_sender import identify_sender
 from tcptrace_lab.classify.control.readings.identify import first_windows
 from tcptrace_lab.classify.control.windows.hidden import acks_at, wide_enough, with_replay
@@ -89,13 +98,21 @@ class Replayed(Reconstruction):
         return is_seen and self.timeline.has_start and not self.who.tap.is_holed
 
     def _by_model(self, table: dict[str, Ints], acks: Places) -> ByModel | None:
-        """The window that BBR would have had; of a first window that is not known with each that it may have been."""
-        rtt_s, is_away = self.who.handshake_rtt_s, self.who.view is not None
+        """The window that BBR would have had; of a first window that is not known with each that it may have been, and
+        away from the sender with all ACKs or those that are known to have reached it."""
+        view = self.who.view
         known = captured_initial_window(self, self.who, is_bbr=True)
-        models = [
-            window_by_model(self, table, acks, initial_window=first, handshake_rtt_s=rtt_s, is_away=is_away)
-            for first in first_windows(self, known)
-        ]
+        ask = partial(
+            window_by_model,
+            self,
+            table,
+            acks,
+            handshake_rtt_s=self.who.handshake_rtt_s,
+            is_away=view is not None,
+        )
+        unheard = None if view is None else unheard_by_rate(self.timeline, view.unechoed)
+        hearings = (None,) if unheard is None else (unheard, None)
+        models = [ask(initial_window=first, unheard=each) for each in hearings for first in first_windows(self, known)]
         return either([model for model in models if model is not None], self.timeline.smss)
 
 
