@@ -106,6 +106,16 @@ def test_a_rate_of_its_own_is_no_control_that_is_in_no_table() -> None:
     assert no_evidence(found.sender_tcp, unknown, seen) == "its segments left by a rate of their own, as BBR's do"
 
 
+@pytest.mark.parametrize("tap", ["sender", "receiver"])
+def test_a_rate_of_its_own_is_no_law_with_mild_cuts(tap: str) -> None:
+    """BBR's four segments on a path that holds one, and three wait: a loss leaves six of seven, as Scalable would."""
+    scenario, _ = draw(np.random.default_rng([55004, 50]), ("bbr",))
+    done = simulate(dataclasses.replace(scenario, taps=(tap,)))
+    found = judge(sender(done.capture(tap=tap)[0]), file="").identified
+    assert found.control is None
+    assert found.may_be_bbr
+
+
 @pytest.mark.parametrize(
     ("window", "buffer", "may_be"), [("cubic-linux", 27, False), ("bbr", 4, True)], ids=["a law", "a rate"]
 )

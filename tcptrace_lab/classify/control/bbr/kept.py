@@ -24,14 +24,25 @@ def gives_way(seen: Reconstruction) -> bool:
     """
     if seen.limits.get("application", 0.0) >= MINORITY:
         return False
+    less, told = _left_less(seen, within=WITHIN_SEGMENTS)
+    return less >= FEWEST_ALIKE and less > MAJORITY * told
+
+
+def leaves_as_much(seen: Reconstruction) -> bool:
+    """Whether most losses left what BBR would have left, whatever held the sender back."""
+    less, told = _left_less(seen, within=0.0)
+    return less <= MAJORITY * told
+
+
+def _left_less(seen: Reconstruction, *, within: float) -> tuple[int, int]:
+    """At how many losses less was left, by more than so many segments, of how many that tell."""
     events = seen.timeline.observed.events()
     is_loss = ~np.isin(events["detected_by"], [_core.DETECTED_BY.index(name) for name in NO_LOSS])
     is_told = is_loss & (events["window_after"] >= 0) & ~events["restarts"].astype(bool)
     is_told &= ~_is_held(seen, events["time_ns"], events["end_ns"])
     least = DRAINED_SHARE * events["window_before"] - _lost(seen, len(is_told))
-    is_less = events["window_after"] + WITHIN_SEGMENTS * seen.timeline.smss < least
-    less = int(np.count_nonzero(is_less & is_told))
-    return less >= FEWEST_ALIKE and less > MAJORITY * int(np.count_nonzero(is_told))
+    is_less = events["window_after"] + within * seen.timeline.smss < least
+    return int(np.count_nonzero(is_less & is_told)), int(np.count_nonzero(is_told))
 
 
 def _lost(seen: Reconstruction, events: int) -> Ints:

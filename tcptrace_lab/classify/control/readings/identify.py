@@ -22,7 +22,7 @@ from tcptrace_lab.classify.control.answer.followed import (
 )
 from tcptrace_lab.classify.control.answer.identified import HIDDEN, Identified
 from tcptrace_lab.classify.control.bbr.by_rate import probes_of
-from tcptrace_lab.classify.control.bbr.kept import gives_way
+from tcptrace_lab.classify.control.bbr.kept import gives_way, leaves_as_much
 from tcptrace_lab.classify.control.candidates.candidates import Candidate, candidates, other_clocks, other_starts
 from tcptrace_lab.classify.control.candidates.gamma import begins_as_seen, replays_of_gammas
 from tcptrace_lab.classify.control.candidates.hearing import heard_to_the_end, replays, unheard
@@ -80,6 +80,9 @@ def identify(
     told = _by_what_was_heard(
         seen, found, partial(decide, seen, rate=rate, doubts=doubts), doubts, asked=asked, written=written
     )
+    if told.left and told.control is not None and not rate.is_clocked and leaves_as_much(seen):
+        # A window of a few segments that losses leave nearly as it was fits laws whose cuts are mild by chance.
+        return replace(told, control=None).or_bbr("and segments left by a rate of their own, as BBR's do")
     if told.control is not None or not told.left:
         return told
     # BBR's window is not replayed; what its losses leave is known all the same.
