@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcptrace_lab import _core
+from tcptrace_lab.classify.control.bbr.kept import DRAINED_SHARE
 from tcptrace_lab.classify.path.runs import touches
 from tcptrace_lab.reconstruct.given import FEWEST_ALIKE, MAJORITY, PAUSE_SHARE, WITHIN_SEGMENTS
 from tcptrace_lab.reconstruct.losses import Episode
@@ -35,8 +36,8 @@ FEWEST_SEGMENTS, FEWEST_THROUGHOUT = 6, 1
 # halves cuts in two lies between.
 PROBE, EVEN = (1.15, 1.35), (0.95, 1.05)
 LEAST_MORE_SHARE = 1.1
-# Behind a probe three quarters of the usual leave, or of what is even.
-DRAINED_SHARE = 0.75 * EVEN[0]
+# Behind a probe a drain sends less, and no less than that of what is even.
+LEAST_DRAINED_SHARE = DRAINED_SHARE * EVEN[0]
 # A quarter more for two halves is half of one, some of which a drain behind it takes back before its half is over.
 LEAST_SURPLUS_HALVES = 0.3
 # A probe lasts a round trip, and until a quarter more is outstanding or something is lost: so many halves at most.
@@ -170,7 +171,7 @@ def _faster(pace: Floats, lost: Ints) -> tuple[Places, Bools]:
     means = (sums[ends] - sums[begins]) / lasts
     is_probe = (means >= PROBE[0]) & (means <= PROBE[1]) & (lasts <= LONGEST_HALVES)
     # What a drain sends less is none of its probe's to make up for.
-    drained = np.where(after >= DRAINED_SHARE, np.maximum(1.0 - after, 0.0), 0.0)
+    drained = np.where(after >= LEAST_DRAINED_SHARE, np.maximum(1.0 - after, 0.0), 0.0)
     is_probe &= surplus + drained >= LEAST_SURPLUS_HALVES
     # Boundaries may cut its two halves in three, of which one is whole.
     is_probe &= lasts + (before > EVEN[1]) + (after > EVEN[1]) >= PER_ROUND
