@@ -14,7 +14,7 @@ import numpy as np
 
 from tcptrace_lab import _core
 from tcptrace_lab.reconstruct.away.heard import without
-from tcptrace_lab.reconstruct.given import FEWEST_ALIKE
+from tcptrace_lab.reconstruct.given import DELAYED_ACK_SEGMENTS, FEWEST_ALIKE
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import ARRIVED, Bools, Floats, Ints, Places, Timeline
 from tcptrace_lab.reconstruct.windows import APPLICATION, CWND, RECOVERY, UNKNOWN
@@ -74,10 +74,12 @@ def window_by_model(
     # What bridges lumps of ACKs adds up what comes beyond the bandwidth until less comes: of a bandwidth that inferred
     # times make a little too small it grows without end.
     lumps = bridging[acks] * is_away
+    # Of those that nothing echoes one more or less may have been lost: so much more or less came as a lump.
+    more = 0 if unheard is None else DELAYED_ACK_SEGMENTS * smss
     return ByModel(
         value=_whole(value),
         least=_whole(np.maximum(least - lumps - spread, smss)),
-        most=_whole(most + spread),
+        most=_whole(most + more + spread),
         is_open=(least < most) | (lumps > smss),
     )
 
