@@ -138,11 +138,10 @@ impl Finder<'_> {
         };
         // What it sent until its first retransmission was answered: one segment after a restart, half a window otherwise.
         let until = self.sent_until(answered, start, bound);
-        let repeated = seen
-            .again_within(start, until)
-            .filter(|&rank| self.is_repeated_since(rank, start))
-            .count();
-        let sends = until - start - repeated;
+        let again = seen.again_within(start, until);
+        let is_new = |&rank: &usize| !self.is_repeated_since(rank, start);
+        let filled = again.clone().filter(is_new).count();
+        let sends = until - start - (again.len() - filled);
         // RFC 6675: with SACK a duplicate that tells of nothing new lets nothing go. It answers what was sent needlessly.
         let lets_go = !trace.has_sack || has_sack || trace.hides_blocks;
         let released_by = usize::from(lets_go) * (dupacks + seen.dupacks(known, answered));
@@ -166,7 +165,10 @@ impl Finder<'_> {
         } else if self.expires_among_duplicates(start, since) {
             (true, true)
         } else {
-            self.restarts(&begun, answered, sends, released_by, is_silent)
+            let (restarts, sure) = self.restarts(&begun, answered, sends, released_by, is_silent);
+            // RFC 6582: without SACK nothing asks for another hole before the first one's answer. That one was not captured:
+            // what left until the next shows no window.
+            (restarts, sure && (trace.has_sack || filled <= 1))
         };
         let has_asked = || dupacks > 0 || self.may_be_asked_before(known);
         let detected_by = match detected_by {
