@@ -63,7 +63,7 @@ def least_rtt(
         high = least + clock.stalled_ns / 1e9
         return unknown("the tap read late, and too few round trips are left to tell by", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
-    above = _above_ns(seen, handshake_rtt_s, clock) / 1e9
+    above = _above_ns(seen, handshake_rtt_s, pps, clock) / 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur
@@ -71,7 +71,7 @@ def least_rtt(
     return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
 
 
-def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, clock: Clock) -> float:
+def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate, clock: Clock) -> float:
     """By how much more than the least the path's round trip may be: what stamps err by, or waited to be read."""
     samples = seen.timeline.rtt[1]
     least = int(samples.min())
@@ -79,7 +79,10 @@ def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, clock: Clock)
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock))
     handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
-    is_shorter = len(samples) <= MOST_SHORTER_SAMPLES and least < SHORTER_SHARE * handshake_ns
+    # A full segment takes longer than a SYN by as long as the bottleneck needs for it. Away from the sender, where an ACK
+    # that was read late shortens what left with it, one that comes sooner is none.
+    full_ns = handshake_ns + (1e9 / pps.value if pps.value and len(seen.timeline.fate) else 0.0)
+    is_shorter = len(samples) <= MOST_SHORTER_SAMPLES and least < SHORTER_SHARE * full_ns
     if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
         # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
         # were none stands out, but small packets took longer.

@@ -138,10 +138,11 @@ impl Finder<'_> {
         };
         // What it sent until its first retransmission was answered: one segment after a restart, half a window otherwise.
         let until = self.sent_until(answered, start, bound);
-        let again = seen.again_within(start, until);
-        let is_new = |&rank: &usize| !self.is_repeated_since(rank, start);
-        let filled = again.clone().filter(is_new).count();
-        let sends = until - start - (again.len() - filled);
+        let repeated = seen
+            .again_within(start, until)
+            .filter(|&rank| self.is_repeated_since(rank, start))
+            .count();
+        let sends = until - start - repeated;
         // RFC 6675: with SACK a duplicate that tells of nothing new lets nothing go. It answers what was sent needlessly.
         let lets_go = !trace.has_sack || has_sack || trace.hides_blocks;
         let released_by = usize::from(lets_go) * (dupacks + seen.dupacks(known, answered));
@@ -166,9 +167,7 @@ impl Finder<'_> {
             (true, true)
         } else {
             let (restarts, sure) = self.restarts(&begun, answered, sends, released_by, is_silent);
-            // RFC 6582: without SACK nothing asks for another hole before the first one's answer. That one was not captured:
-            // what left until the next shows no window.
-            (restarts, sure && (trace.has_sack || filled <= 1))
+            (restarts, sure && !self.fills_unasked(start, bound))
         };
         let has_asked = || dupacks > 0 || self.may_be_asked_before(known);
         let detected_by = match detected_by {
@@ -235,6 +234,18 @@ impl Finder<'_> {
             (restarts, sure) = (true, true);
         }
         (restarts, sure)
+    }
+
+    /// Whether another hole was filled before an ACK of the first one's was captured, without SACK: nothing else asks for it
+    /// (RFC 6582), so that ACK is missing, and what left until the next one shows no window.
+    fn fills_unasked(&self, start: usize, bound: usize) -> bool {
+        let seen = self.seen;
+        let moved = seen.acked_at(
+            seen.acks_before_send[start] as usize,
+            seen.una_at(start) + 1,
+        );
+        let mut filled = seen.again_within(start + 1, self.sent_until(moved, start, bound));
+        !self.trace.has_sack && filled.any(|rank| !self.is_repeated_since(rank, start))
     }
 
     /// An event that begins as the one before ends: what asks for it has been sent again already.
