@@ -79,10 +79,7 @@ def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
     late_ns = 0.0 if seen.timeline.stamp_clock is None else seen.timeline.stamp_clock.late_ns
     above = max(clock.doubt_ns, late_ns, _read_late_ns(seen, clock))
     handshake_ns = np.nan if handshake_rtt_s is None else handshake_rtt_s * 1e9
-    # A full segment takes longer than a SYN by as long as the bottleneck needs for it. Away from the sender, where an ACK
-    # that was read late shortens what left with it, one that comes sooner is none.
-    full_ns = handshake_ns + (1e9 / pps.value if pps.value and len(seen.timeline.fate) else 0.0)
-    is_shorter = len(samples) <= MOST_SHORTER_SAMPLES and least < SHORTER_SHARE * full_ns
+    is_shorter = len(samples) <= MOST_SHORTER_SAMPLES and least < SHORTER_SHARE * handshake_ns
     if handshake_rtt_s is None or clock.stalled_ns or is_shorter:
         # Nothing else says what the path takes at least, or not every segment that was read late shows it: where most
         # were none stands out, but small packets took longer.
@@ -94,6 +91,10 @@ def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate
     if clock.stalled_ns and least < SHORTER_SHARE * handshake_ns:
         # By whole ticks turns are alike that are not: as good as a round trip that came sooner is the handshake's.
         above = max(above, int(handshake_ns + clock.doubt_ns) - least)
+    if len(seen.timeline.fate) and pps.value and least < SHORTER_SHARE * (handshake_ns + 1e9 / pps.value):
+        # Nor is one of an ACK that was read late: a full segment takes longer than a SYN by as long as the bottleneck
+        # needs for it.
+        above = max(above, int(handshake_ns + 1e9 / pps.value) - least)
     if handshake_rtt_s is None and len(seen.timeline.fate):
         # Elsewhere it is ACKs that were read late, each by up to a silence, and no handshake tells by how much.
         above = max(above, clock.stalled_ns, held_back_ns(seen.timeline, seen.held_back[0]))
