@@ -145,6 +145,9 @@ CASES = (
     (9084037, "one way meanwhile", "recovery", "the ACK that ended a recovery is among those that are missing"),
     (9084037, "one way meanwhile", "per_cycle", "so it is where the SYN's scale tells that they are"),
     (9073036, "tap stalls", "base_rtt_s", "one round trip is left of a tap that was late: it need not be the path's"),
+    (9094015, "tap lost half of the ACKs", "regime", "another hole is filled: the first one's answer is missing"),
+    (9094030, "bare ACKs stripped + tap lost half of the ACKs", "regime", "of one recovery that may be two"),
+    (9094187, "bare ACKs stripped + merged, stamped as the last", "recovery", "nor of holes filled at once"),
 )
 
 
@@ -177,6 +180,8 @@ def test_what_a_drawn_tap_does_not_carry_is_not_claimed(seed: int, variant: str,
         pytest.param(5120007, "drops", id="a timer's copy is answered sooner than any other"),
         pytest.param(8957102, "drops", id="and the copy's before later than any measured"),
         pytest.param(6100022, "drops", id="a rescue retransmission that the capture's end left unanswered"),
+        pytest.param(9085019, "drops", id="the last segment's answer waits for another, which its second copy was"),
+        pytest.param(9094144, "drops", id="a block that was there before is left out, though an ACK has room"),
     ],
 )
 def test_what_an_untouched_capture_carries_is_right(seed: int, claim: str, tmp_path: Path) -> None:

@@ -92,6 +92,11 @@ CASES = (
         "a hole below one that is filled, and never filled, had come",
     ),
     (9188013, "receiver", "per_cycle", "what left between two stamps, shared out among their ACKs, is no avoidance"),
+    (9085006, "noisy stamps, sorted + MSS rewritten", "regime", "what nothing asked for came in another order"),
+    (9093003, "jittered clock", "limits", "nor, where no flight is seen, when a window was full again behind a pause"),
+    (9095108, "tap stalls + 2 % of data split", "base_rtt_s", "a full segment takes the bottleneck longer than a SYN"),
+    (9095019, "one way meanwhile", "limits", "behind one ACK more left than a window lets go: a recovery was over"),
+    (9095019, "one way meanwhile + tap lost 0.1 % of ACKs", "limits", "so it is where no silence tells of it"),
 )
 
 

@@ -89,11 +89,7 @@ impl Flow {
             ts_val: packet.ts_val,
             ip_id: packet.ip_id,
             transmissions: 1,
-            marks: if packet.has_ts {
-                SentSegment::HAS_TS
-            } else {
-                0
-            },
+            marks: stamped(packet),
         }
     }
 
@@ -271,7 +267,9 @@ impl Flow {
                 sent.time = packet.time;
                 sent.ts_val = packet.ts_val;
                 sent.ip_id = packet.ip_id;
-                sent.marks &= !SentSegment::WITHOUT_FIRST;
+                // A stamp that was cut off, or taken away, is none: the copy before had another.
+                sent.marks &= !(SentSegment::WITHOUT_FIRST | SentSegment::HAS_TS);
+                sent.marks |= stamped(packet);
                 if start > sent.start {
                     sent.marks |= SentSegment::WITHOUT_FIRST;
                 }
@@ -284,5 +282,14 @@ impl Flow {
             let len = u32::try_from(to - from).expect("a part of one segment");
             self.outstanding.insert(Self::sent(packet, from, len));
         }
+    }
+}
+
+/// The mark of a packet that shows a stamp.
+fn stamped(packet: &TcpPacket<'_>) -> u8 {
+    if packet.has_ts {
+        SentSegment::HAS_TS
+    } else {
+        0
     }
 }

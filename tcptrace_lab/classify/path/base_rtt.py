@@ -63,7 +63,7 @@ def least_rtt(
         high = least + clock.stalled_ns / 1e9
         return unknown("the tap read late, and too few round trips are left to tell by", high=high)
     method = f"least of {len(samples)} round trips of segments sent once"
-    above = _above_ns(seen, handshake_rtt_s, clock) / 1e9
+    above = _above_ns(seen, handshake_rtt_s, pps, clock) / 1e9
     if _was_empty(seen, others, pps):
         # The handshake's packets are smaller: their round trip lacks the transmission times of a full segment.
         low = min(least, handshake_rtt_s or least - _behind_itself_s(seen, pps)) - blur
@@ -71,7 +71,7 @@ def least_rtt(
     return Estimate(value=least, high=least + above, method=f"{method}; the queue may never have been empty")
 
 
-def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, clock: Clock) -> float:
+def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, pps: Estimate, clock: Clock) -> float:
     """By how much more than the least the path's round trip may be: what stamps err by, or waited to be read."""
     samples = seen.timeline.rtt[1]
     least = int(samples.min())
@@ -91,6 +91,10 @@ def _above_ns(seen: Reconstruction, handshake_rtt_s: float | None, clock: Clock)
     if clock.stalled_ns and least < SHORTER_SHARE * handshake_ns:
         # By whole ticks turns are alike that are not: as good as a round trip that came sooner is the handshake's.
         above = max(above, int(handshake_ns + clock.doubt_ns) - least)
+    if len(seen.timeline.fate) and pps.value and least < SHORTER_SHARE * (handshake_ns + 1e9 / pps.value):
+        # Nor is one of an ACK that was read late: a full segment takes longer than a SYN by as long as the bottleneck
+        # needs for it.
+        above = max(above, int(handshake_ns + 1e9 / pps.value) - least)
     if handshake_rtt_s is None and len(seen.timeline.fate):
         # Elsewhere it is ACKs that were read late, each by up to a silence, and no handshake tells by how much.
         above = max(above, clock.stalled_ns, held_back_ns(seen.timeline, seen.held_back[0]))

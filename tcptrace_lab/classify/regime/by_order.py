@@ -90,7 +90,8 @@ def tells_regime(seen: Reconstruction, starts: SlowStarts) -> str | None:
     losses = [each for each in seen.episodes if each.is_loss]
     if not losses:
         return "no loss: the slow start that the connection begins with"
-    if sum(map(is_doubtful, losses)) > MAJORITY * len(losses):
+    # Nor is what neither a duplicate nor a timer asked for a recovery: it came in another order (RFC 5681 section 3.2).
+    if sum(is_doubtful(each) or each.is_unasked for each in losses) > MAJORITY * len(losses):
         return None
     restarts = sum(each.restarts for each in losses)
     goes_on, few = len(losses) - restarts, MINORITY * len(losses)

@@ -83,6 +83,8 @@ class Counts:
         is_last = not later and (
             # The first cycle tells the regime where no loss begins another, as one that restarts its sender does not.
             (self._goes_on and (self._has_no_block or len(episodes) != 1))
+            # Nor where that event may be two, as what ended the first of them was not captured.
+            or _goes_beyond(self.seen)
             # Nor where a hole beside that event was filled by nothing captured: that one may begin a cycle.
             or self.who.tap.repairs[1] > 0
             # Nor where that count, which is the regime of the only cycle, rests on what asked for each repair.
@@ -236,6 +238,22 @@ def _begins_as_one_ends(seen: Reconstruction, blur_ns: float) -> bool:
         if not each.restarts and (timeline.send_offset[again[soon]] >= each.recover).any():
             return True
     return False
+
+
+def _goes_beyond(seen: Reconstruction) -> bool:
+    """Whether in a recovery something was sent again of which nothing had left as it began: without SACK no sender asks
+    for that before the recovery is over (RFC 6582), and the ACK that ended it is missing."""
+    timeline = seen.timeline
+    if timeline.has_sack:
+        return False
+    again = np.flatnonzero(timeline.is_retransmission)
+    offsets = timeline.send_offset[again]
+    bounds = [*(each.first_send for each in seen.episodes), len(timeline.send_ns)]
+    within = np.searchsorted(again, bounds)
+    return any(
+        not each.restarts and (offsets[first:behind] >= each.recover).any()
+        for each, first, behind in zip(seen.episodes, within[:-1], within[1:], strict=True)
+    )
 
 
 def _is_untouched(seen: Reconstruction) -> bool:

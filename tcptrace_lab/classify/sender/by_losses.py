@@ -69,12 +69,13 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int =
         return {}
     recoveries = [_recovery(timeline, each, turn_ns) for each in losses]
     times, first = timeline.ack_ns, recoveries[0]
+    # What held the sender back in a silence is not known: such a time belongs to none.
+    silent_ns = np.where(_lets_go_more(timeline, max(each.flight for each in losses)), np.diff(times), 0)
     if unanswered_ns:
-        # What held the sender back in a silence is not known: such a time belongs to none; nor does what lies behind
-        # the last ACK.
-        silent_ns = silent_behind(np.diff(times), turn_ns)
-        times = times - np.append(0, np.cumsum(silent_ns))
+        # Nor does what lies behind the last ACK.
+        silent_ns = np.maximum(silent_ns, silent_behind(np.diff(times), turn_ns))
         whole_ns += max(unanswered_ns - int(silent_ns.sum()), 0)
+    times = times - np.append(0, np.cumsum(silent_ns))
     cwnd = recovery = 0
     # Of ACKs that are missing between two captured ones any may have told of the loss, or have ended the recovery.
     unheard = 1 if seen.is_stretched else 0
@@ -96,6 +97,16 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int =
     told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": cwnd / whole_ns, "recovery": recovery / whole_ns}
     told = {name: round(share, 4) for name, share in told.items()}
     return {**told, UNKNOWN: round(max(1.0 - sum(told.values()), 0.0), 4)}
+
+
+def _lets_go_more(timeline: Timeline, flight: int) -> Bools:
+    """Of each ACK but the last, whether more new data left behind it than was outstanding at any loss: no window lets
+    as much go at once (RFC 5681 section 3.1), so others were heard and not captured."""
+    # Of the first what left with it.
+    behind = np.maximum(timeline.sends_before_next_ack[:-1] - 1, 0)
+    top = timeline.snd_max[behind]
+    found: Bools = np.diff(top, prepend=top[:1]) > flight
+    return found
 
 
 def _recovery(timeline: Timeline, loss: Episode, turn_ns: int) -> _Recovery:

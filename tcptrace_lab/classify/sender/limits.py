@@ -145,7 +145,7 @@ def _leave_pauses(shares: dict[str, float], seen: Reconstruction, tap: Tap, know
     if before_ns:
         # Nor is it a pause that what had left takes to the tap.
         move(shares, "application", most=paused(seen, 0) - paused(seen, before_ns))
-    if missing > ODD_SHARE and not is_paced:
+    if (missing > ODD_SHARE or known.is_blurred) and not is_paced:
         # How much was outstanding before a pause, and so when its window was full again, is not known either.
         move(shares, "application", most=shares["application"] - paused(seen, _core.HOST_NS))
 

@@ -166,7 +166,8 @@ impl Finder<'_> {
         } else if self.expires_among_duplicates(start, since) {
             (true, true)
         } else {
-            self.restarts(&begun, answered, sends, released_by, is_silent)
+            let (restarts, sure) = self.restarts(&begun, answered, sends, released_by, is_silent);
+            (restarts, sure && !self.fills_unasked(start, bound))
         };
         let has_asked = || dupacks > 0 || self.may_be_asked_before(known);
         let detected_by = match detected_by {
@@ -233,6 +234,18 @@ impl Finder<'_> {
             (restarts, sure) = (true, true);
         }
         (restarts, sure)
+    }
+
+    /// Whether another hole was filled before an ACK of the first one's was captured, without SACK: nothing else asks for it
+    /// (RFC 6582), so that ACK is missing, and what left until the next one shows no window.
+    fn fills_unasked(&self, start: usize, bound: usize) -> bool {
+        let seen = self.seen;
+        let moved = seen.acked_at(
+            seen.acks_before_send[start] as usize,
+            seen.una_at(start) + 1,
+        );
+        let mut filled = seen.again_within(start + 1, self.sent_until(moved, start, bound));
+        !self.trace.has_sack && filled.any(|rank| !self.is_repeated_since(rank, start))
     }
 
     /// An event that begins as the one before ends: what asks for it has been sent again already.

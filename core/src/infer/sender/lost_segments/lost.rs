@@ -338,7 +338,7 @@ impl Judge<'_> {
                 .answers_lost
                 .may_be((trace, seen, &self.again), event, answer, (send, copy))
             || (offset != event.una
-                && (self.untold.by_one(offset, end) || self.is_untold(heard, (offset, end), copy)))
+                && (self.untold.by_one(offset, end) || self.is_untold(heard, packet, (send, copy))))
         {
             State::Possible
         } else {
@@ -384,16 +384,16 @@ impl Judge<'_> {
 
     /// Whether nothing tells which of two copies an ACK answers: no duplicate ACK and no SACK block ever told of a hole
     /// there (RFC 2018 section 4), and the first copy's answer may have come as late as that (a rescue retransmission, RFC
-    /// 6675 section 4; a timer that went back over what was on its way).
-    fn is_untold(&self, answer: usize, (offset, end): (i64, i64), copy: usize) -> bool {
-        let (trace, seen) = (self.trace, self.seen);
+    /// 6675 section 4; a timer that went back over what was on its way), or have waited for the copy that left next.
+    fn is_untold(&self, answer: usize, packet: &Range<i64>, (send, copy): (usize, usize)) -> bool {
+        let (trace, seen, end) = (self.trace, self.seen, packet.end);
         let Some(before) = answer.checked_sub(1) else {
             return false;
         };
         trace.has_sack
             && !trace.hides_blocks
             && self.sack_high.get(before).is_none_or(|&high| high <= end)
-            && seen.dupacks(seen.first_acked(answer, offset), answer) == 0
-            && self.may_answer(answer, copy)
+            && seen.dupacks(seen.first_acked(answer, packet.start), answer) == 0
+            && (copy + 1 == send || self.may_answer(answer, copy))
     }
 }

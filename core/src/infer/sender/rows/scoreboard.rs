@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::trace::Trace;
+use crate::infer::given::DELAYED_ACK_SEGMENTS;
 use crate::infer::ordered::from;
 use crate::recovery::DUP_THRESH;
 
@@ -45,17 +46,23 @@ impl Scoreboard {
 
     /// Ranges of which the ACKs may not have told, though they had arrived: a receiver that lets several segments pass
     /// before it sends an ACK (Linux compresses them) has more news than the option has room for, and lists the latest
-    /// blocks first (RFC 2018 section 4). An ACK with a block that was there before has told all.
+    /// blocks first (RFC 2018 section 4). An ACK with a block that was there before has told all; one without, and with
+    /// room for it, of more segments than share an ACK, is of a receiver that leaves out what is not among the latest.
     pub fn untold(&self, trace: &Trace) -> Vec<(i64, i64)> {
         let mut found = Vec::new();
         if self.rows.is_empty() {
             return found;
         }
-        let mut high = i64::MIN;
+        let (mut high, shared) = (i64::MIN, DELAYED_ACK_SEGMENTS.get() * trace.smss);
         for (ack, &una) in trace.ack_offset.iter().enumerate() {
             let blocks = || trace.blocks(ack).filter(|&(left, _)| left >= una);
             let count = blocks().count();
-            if count >= LEAST_ROOM && blocks().all(|(_, right)| self.told_by(right) == Some(ack)) {
+            let length = |(left, right): (i64, i64)| right - left;
+            let leaves_out =
+                || count > 0 && high > una && blocks().map(length).sum::<i64>() > shared;
+            if (count >= LEAST_ROOM || leaves_out())
+                && blocks().all(|(_, right)| self.told_by(right) == Some(ack))
+            {
                 let lowest = blocks().map(|(left, _)| left).min().unwrap_or(high);
                 // What a block begins behind is missing for sure.
                 let (from, to) = (high.max(una), lowest - trace.smss);
@@ -258,13 +265,14 @@ mod tests {
     use super::*;
 
     /// One ACK for each block.
-    fn board(blocks: &[(i64, i64)]) -> Scoreboard {
+    fn of_blocks<T>(blocks: &[(i64, i64)], ask: impl Fn(&Trace) -> T) -> T {
         let edges: Vec<i64> = blocks.iter().flat_map(|&(l, r)| [l, r]).collect();
         let first: Vec<i64> = (0..=blocks.len() as i64).map(|ack| 2 * ack).collect();
-        Scoreboard::new(&Trace {
+        ask(&Trace {
             ack_offset: &vec![0; blocks.len()],
             sack_first: &first,
             sack_edges: &edges,
+            smss: 10,
             ..Trace::default()
         })
     }
@@ -291,8 +299,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_an_ack_of_several_segments_leaves_out_may_have_arrived() {
+        let untold =
+            |blocks: &[(i64, i64)]| of_blocks(blocks, |trace| Scoreboard::new(trace).untold(trace));
+        // The second tells of three segments, and not of what was told before.
+        assert_eq!(untold(&[(100, 110), (150, 180)]), [(110, 140)]);
+        // Two, for which one ACK is enough.
+        assert_eq!(untold(&[(100, 110), (150, 170)]), []);
+        // What was told goes on.
+        assert_eq!(untold(&[(100, 110), (100, 150)]), []);
+    }
+
     fn reports_each_byte_once(blocks: &[(i64, i64)]) {
-        let board = board(blocks);
+        let board = of_blocks(blocks, Scoreboard::new);
         let since = |byte: i64| {
             blocks
                 .iter()
