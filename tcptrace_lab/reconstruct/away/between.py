@@ -105,7 +105,7 @@ class Between:
 
     def _passed(self, gap: int) -> int:
         """The arrival behind which numbers are missing: but for new data that left among what a timer goes over."""
-        before, place = self.arrived[gap : gap + 2].tolist()
+        before, place = int(self.arrived[gap]), int(self.arrived[gap + 1])
         is_again = self.whole.offset[[before, place]] < self.below[[before, place]]
         last = int(np.searchsorted(self.again, before)) - 1
         if self.has_sack or is_again[0] or not is_again[1] or last < 0:
@@ -162,12 +162,13 @@ class Between:
         self.found += pieces
 
     @cached_property
-    def not_before(self) -> Places:
+    def not_before(self) -> Ints:
         """Of each hole the last place at which the first copy of one below came, before which none of its own left (-1:
         none): first copies leave upwards (RFC 6675 NextSeg), and come sooner than two turns, as no second ones do."""
         is_first = (self.filled < NEVER) & (self.filled_ns - self.shown_ns < 2 * self.turn_ns)
         found = np.maximum.accumulate(np.where(is_first, self.filled, -1))
-        return np.append([-1], found[:-1])[: len(found)]
+        shifted: Ints = np.append([-1], found[:-1])[: len(found)]
+        return shifted
 
     def _open(self, begun: int, place: int, behind: int, between_ns: tuple[int, int]) -> Ints:
         """The holes that may have been sent again there, between these times."""
