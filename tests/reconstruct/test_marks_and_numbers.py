@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals
+from tcptrace_lab.reconstruct.away.arrivals import Beside, arrivals, goes_back
 from tcptrace_lab.reconstruct.away.own_times import _bunched
 from tcptrace_lab.reconstruct.away.rhythm import Rhythm
 from tcptrace_lab.reconstruct.away.self_clocking import _reduced, between_anchors
@@ -61,6 +61,53 @@ def test_without_sack_what_goes_back_goes_over_all_and_new_data_may_leave_among_
     assert (left.offset[12:22] // SMSS).tolist() == list(range(2, 12))
     assert (left.offset[left.is_put_back] // SMSS).tolist() == [2, 3, 5, 7, 9, 10, 4, 6, 8]
     assert left.unplaced == 1
+
+
+def _put_back(rows: list[tuple[float, float, float, int, int]], *, has_sack: bool) -> tuple[list[int], int]:
+    """Which segments are put back where they left again, of these and 200 that came behind, and how many more left."""
+    at_ms, _, _, _, number = rows[-1]
+    top = int(max(row[1] for row in rows)) + 1
+    rows = rows + [(at_ms + 35 + more, top + more, 1, int(at_ms) + 35, number + 1 + more) for more in range(200)]
+    left = sends(arrivals(table(rows), SMSS), SMSS, TURN_MS * MS, has_sack=has_sack)
+    is_again = goes_back(left.offset, left.end)
+    return (left.offset[left.is_put_back & is_again] // SMSS).tolist(), left.unplaced
+
+
+def test_holes_are_sent_again_upwards_and_none_before_the_one_below_is() -> None:
+    """RFC 6675 NextSeg. Segment 2 is lost three times (numbers 3, 8 and 15), 8 and 10 once, of which 8 comes first."""
+    rows = [(0, 0, 1, 1, 1), (1, 1, 1, 1, 2), (3, 3, 1, 1, 4), (4, 4, 1, 1, 5), (5, 5, 1, 1, 6), (40, 6, 1, 40, 7)]
+    rows += [(41, 7, 1, 40, 9), (43, 9, 1, 40, 11), (45, 11, 1, 40, 13), (84, 12, 1, 80, 14), (85, 13, 1, 80, 16)]
+    rows += [(86, 8, 1, 80, 17), (118, 10, 1, 115, 18), (125, 2, 1, 120, 19)]
+    assert _put_back(rows, has_sack=True) == ([2, 2], 0)
+
+
+def test_what_was_sent_again_with_a_hole_that_a_timer_fills_is_not_sent_again_before_it() -> None:
+    """Segments 1 to 3 are lost, 2 and 3 again (numbers 10 and 11), then the end of a flight, 12 (16). A timer sends 2
+    (17), and behind it 3."""
+    rows = [(number, number, 1, 1, 1 + number) for number in (0, 4, 5, 6)]
+    rows += [(40, 7, 1, 40, 8), (40.5, 1, 1, 40, 9), (41, 8, 1, 40, 12), (42, 9, 1, 40, 13), (75, 10, 1, 75, 14)]
+    rows += [(76, 11, 1, 75, 15), (80, 2, 1, 80, 17), (115, 3, 1, 110, 18), (118, 12, 1, 110, 19)]
+    assert _put_back(rows, has_sack=True) == ([2, 3], 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "again", "unplaced"),
+    [
+        # What follows on a hole that a timer filled in going over all (5), and is lost again.
+        ([(300, 2, 14), (301, 3, 15), (302, 4, 16), (303, 5, 17), (600, 8, 19), (630, 9, 20)], [6], 0),
+        # New data, 13, left among what a timer goes over, of which 4 is lost again.
+        ([(300, 2, 14), (301, 3, 15), (302, 13, 16), (303, 5, 18), (304, 6, 19), (340, 8, 20)], [4], 0),
+        # The timer's copy of segment 2, or new data above all: none beyond it was asked for.
+        ([(40, 13, 14), (41, 14, 16), (400, 2, 18), (430, 5, 19), (460, 8, 20)], [2], 1),
+    ],
+)
+def test_without_sack_a_timer_goes_over_all_and_nothing_else_is_asked_for_but_what_an_ack_stands_before(
+    rows: list[tuple[float, int, int]], again: list[int], unplaced: int
+) -> None:
+    """RFC 6582 section 3.2. Of thirteen segments 2, 5 and 8 are lost."""
+    before = [(number, number, 1, 1, 1 + number) for number in range(13) if number not in {2, 5, 8}]
+    more = [(at_ms, number, 1, int(at_ms), ip_id) for at_ms, number, ip_id in rows]
+    assert _put_back([*before, *more], has_sack=False) == (again, unplaced)
 
 
 def test_a_hole_lies_in_the_segments_in_which_it_is_sent_again() -> None:

@@ -92,3 +92,19 @@ def test_without_sack_what_is_sent_again_long_after_the_third_duplicate_was_the_
     acks += [*duplicates, (expired + 100, 49), *((expired + 200 + number, 50 + number) for number in range(10))]
     (event,) = ladder(sent, acks).episodes
     assert (event.detected_by, event.restarts, event.sure) == ("rto", True, True)
+
+
+def test_a_timer_behind_new_data_that_a_timeout_was_tried_with_begins_again() -> None:
+    """RFC 5682 section 2.1: the first answer to a timer's segment lets two new ones go, and nothing comes. What leaves
+    400 ms later, though for the first time again, was let go by the timer; each is a slow start of one segment."""
+    sent, acks = rounds([10])
+    acks = [ack for ack in acks if ack[1] <= 2]
+    sent += [(500.0, 2), (600.11, 10), (600.12, 11), (1000.0, 3), (1100.11, 4), (1100.12, 5), (1200.21, 12)]
+    acks += [(600.1, 3), (1100.1, 4), (1200.1, 5), (1200.2, 12), (1300.2, 13)]
+    seen = ladder(sent, acks)
+    assert [(event.detected_by, event.restarts, event.una) for event in seen.episodes] == [
+        ("rto", True, 2000),
+        ("rto", True, 3000),
+    ]
+    # The connection's own, and one behind each timer.
+    assert sum(cycle.slow_starts for cycle in seen.cycles) == 3

@@ -315,7 +315,23 @@ impl Finder<'_> {
         (before.restarts || !(event.restarts || is_probe[0] || is_probe[1]))
             && event.una < before.recover
             && !self.is_repeated_since(rank, before.first_send)
-            && !(before.restarts && self.is_passed_since(rank, before.first_send))
+            && !(before.restarts
+                && (self.is_passed_since(rank, before.first_send)
+                    || self.is_muted(before.recover, event.first_send)))
+    }
+
+    /// Whether new data was the last that left, and nothing answered it for as long as a timer waits: a restarted sender
+    /// had sent it to see whether its timeout was spurious (RFC 5682 section 2.1), and only the timer goes on then.
+    fn is_muted(&self, recover: i64, send: usize) -> bool {
+        let (trace, seen) = (self.trace, self.seen);
+        let heard = (seen.acks_before_send[send] as usize).checked_sub(1);
+        let (Some(last), Some(heard)) = (send.checked_sub(1), heard) else {
+            return false;
+        };
+        let since_ns = trace.send_ns[last].max(trace.ack_ns[heard]);
+        trace.fate.is_empty()
+            && trace.send_offset[last] >= recover
+            && trace.send_ns[send] - since_ns >= LEAST_RTO_NS.get()
     }
 
     /// Whether something above a retransmission had been sent again before it, from a send on.
