@@ -15,7 +15,6 @@ import numpy as np
 
 from tcptrace_lab.classify.sender.recovering import silent_behind
 from tcptrace_lab.classify.sender.shares import UNKNOWN
-from tcptrace_lab.classify.sender.written import WITHIN_RWND
 from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -80,7 +79,7 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int =
     unheard = 1 if seen.is_stretched else 0
     if first.is_windows and opens_at_each_ack(timeline, losses[0]):
         until = max(first.first - unheard, 0)
-        cwnd = 0 if _is_held(timeline, 0, first.first, first.flight, turn_ns) else int(times[until] - times[0])
+        cwnd = _unheld_ns(timeline, times[: until + 1], 0, first.flight, turn_ns)
     following: Sequence[_Recovery | None] = [*recoveries[1:], None]
     for one, after in zip(recoveries, following, strict=True):
         over = one.over if after is None else min(one.over, after.asked)
@@ -89,8 +88,8 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int =
         recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
         if after is None or not after.is_windows or after.first <= over:
             continue
-        if not _is_held(timeline, over, after.first, max(one.flight, after.flight), turn_ns):
-            cwnd += int(times[max(after.first - unheard, over)] - times[over])
+        until = max(after.first - unheard, over)
+        cwnd += _unheld_ns(timeline, times[over : until + 1], over, max(one.flight, after.flight), turn_ns)
     if not cwnd:
         return {}
     told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": cwnd / whole_ns, "recovery": recovery / whole_ns}
@@ -115,13 +114,21 @@ def _recovery(timeline: Timeline, loss: Episode, turn_ns: int) -> _Recovery:
     )
 
 
-def _is_held(timeline: Timeline, over: int, until: int, most: int, turn_ns: int) -> bool:
-    """Whether between two ACKs something else may have held back a window of up to `most`: all was answered and nothing
-    followed, a segment that was not full ended what there was to send, or the receiver's window was hardly larger."""
+def _unheld_ns(timeline: Timeline, times: Ints, over: int, most: int, turn_ns: int) -> int:
+    """How long between two ACKs nothing but a window of up to `most` held back, by `times`, those of the ACKs from
+    `over` on.
+
+    None, where all was answered and nothing followed, or a segment that was not full ended what there was to send. Nor
+    behind an ACK whose receiver had no room for a segment more than what was outstanding at the most, which the order
+    of what was sent tells to the segment: it offers less while it holds what came above a hole.
+    """
+    until = over + len(times) - 1
     acks, sends = timeline.answered_to_the_end
     within = (acks >= over) & (acks < until)
     waits = timeline.send_ns[sends[within]] - timeline.ack_ns[acks[within]]
     sent = slice(*np.searchsorted(timeline.send_ns, timeline.ack_ns[[over, until]]))
     sizes = (timeline.send_end[sent] - timeline.send_offset[sent])[~timeline.is_retransmission[sent]]
-    is_near = most + timeline.smss > WITHIN_RWND * int(timeline.rwnd[over : until + 1].min())
-    return is_near or bool((waits > MAJORITY * turn_ns).any() or (sizes < timeline.smss).any())
+    if (waits > MAJORITY * turn_ns).any() or (sizes < timeline.smss).any():
+        return 0
+    has_room = timeline.rwnd[over:until] >= most + timeline.smss
+    return int(np.diff(times)[has_room].sum())
