@@ -87,6 +87,12 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
     share = len(chosen) / len(times)
     if hint_ns is None and _is_chance(len(chosen), len(times), len(lags), near / (high - low)):
         return None
+    if hint_ns is not None and share < MAJORITY:
+        # A path's jitter lies on both sides of the turn that the handshake foretells. An application's pace is not
+        # there, and where ACKs stand close together some are by chance.
+        around = lags[np.abs(lags - hint_ns - longer) <= near]
+        if not _is_chance(len(around), len(times), len(lags), 2 * near / (high - low)):
+            chosen, share = around, len(around) / len(times)
     # Where ACKs release them, most segments that met no queue follow one by a turn.
     if share < MAJORITY:
         # A few among many were held up on their way (a path that stood still): the queue never ran empty otherwise.

@@ -41,8 +41,9 @@ def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hide
     if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
         # Of several readings the one that leaves less open; the data alone does not show a closed window.
         told = [limits, who.by_flights]
-        if who.order is not None and not (who.tap.is_holed or who.tap.is_coarse or who.tap.refuses("limits")):
-            told.append(limits_by_losses(seen, who.order.turn_ns, unanswered_ns=who.tap.unanswered_ns))
+        order = who.view if who.is_blurred else who.order
+        if order is not None and not (who.tap.is_holed or who.tap.is_coarse or who.tap.refuses("limits")):
+            told.append(limits_by_losses(seen, order.turn_ns, unanswered_ns=who.tap.unanswered_ns))
         limits = min(told, key=lambda shares: shares.get("unknown", 1.0))
     return limits
 
