@@ -23,10 +23,10 @@ def filled_ns(passed: Passed, offered: Offered, *, turn_ns: int, near_ns: int) -
     edges = np.maximum.accumulate(offered.ack + offered.rwnd)
     # What begins behind a hole, or came later than the window being full explains.
     is_broken = np.zeros(len(passed.offset), dtype=bool)
-    soon, opened_ns = list[Ints](), list[Ints]()
+    soon, opened_ns, top = list[Ints](), list[Ints](), passed.offset[:1]
     for part in parts(len(is_broken)):
         begin, end = passed.offset[part], passed.offset[part] + passed.length[part]
-        is_broken[part] = begin != np.append(passed.offset[:1] if part.start == 0 else top, end[:-1])
+        is_broken[part] = begin != np.append(top, end[:-1])
         top = end[-1:]
         opened = np.minimum(_core.places(edges, end), len(edges) - 1)
         waits = passed.time_ns[part] - offered.time_ns[opened]
