@@ -21,6 +21,9 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS
 
+# What duplicate ACKs, or their blocks, asked for.
+ASKED = ("dupack", "sack")
+
 
 def is_doubtful(event: Episode) -> bool:
     """Whether an event at inferred times may be none, one of two, or another's: it is not sure, began as the one before
@@ -58,15 +61,18 @@ class _Recovery:
     is_windows: bool
 
 
-def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int = 0) -> dict[str, float]:
-    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing. `unanswered_ns`: how long
-    data passed that was answered by ACKs which were not captured."""
+def limits_by_losses(
+    seen: Reconstruction, turn_ns: int, *, spacing_ns: int = 0, unanswered_ns: int = 0
+) -> dict[str, float]:
+    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing. `spacing_ns`: the
+    bottleneck's, of full segments (0: not known); `unanswered_ns`: how long data passed that was answered by ACKs which
+    were not captured."""
     timeline = seen.timeline
     losses = [each for each in seen.episodes if each.is_loss]
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     if not losses or turn_ns <= 0 or whole_ns <= 0:
         return {}
-    recoveries = [_recovery(timeline, each, turn_ns) for each in losses]
+    recoveries = [_recovery(timeline, each, turn_ns, spacing_ns) for each in losses]
     times, first = timeline.ack_ns, recoveries[0]
     if unanswered_ns:
         # What held the sender back in a silence is not known: such a time belongs to none; nor does what lies behind
@@ -97,20 +103,24 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int =
     return {**told, UNKNOWN: round(max(1.0 - sum(told.values()), 0.0), 4)}
 
 
-def _recovery(timeline: Timeline, loss: Episode, turn_ns: int) -> _Recovery:
+def _recovery(timeline: Timeline, loss: Episode, turn_ns: int, spacing_ns: int) -> _Recovery:
     asked = max(int(timeline.acks_before_send[loss.first_send]) - 1, 0)
     mended = int(np.searchsorted(timeline.snd_una, loss.una, side="right"))
     over = int(np.searchsorted(timeline.snd_una, loss.recover, side="left"))
     has_ended = max(over, mended) < len(timeline.ack_ns)
     taken_ns = int(timeline.ack_ns[mended] - timeline.ack_ns[asked]) if has_ended else 0
-    is_queued = taken_ns > (1 + MINORITY) * turn_ns
+    # More was outstanding than passes in a turn, the segment apart that is in service; or the repair stood in a queue.
+    is_queued = (loss.window_before - timeline.smss) * spacing_ns > turn_ns * timeline.smss
+    is_queued |= taken_ns > (1 + MINORITY) * turn_ns
+    # Whether the window restarted is not asked, but what a timer sent again waited for that.
+    is_asked = loss.detected_by in ASKED and not loss.follows and loss.flight > 0
     return _Recovery(
         # RFC 8985: by its time the first duplicate may tell of the loss.
         first=min(max(int(timeline.last_moved[asked]), 0) + 1, asked),
         asked=asked,
         over=max(over, asked),
         flight=loss.flight,
-        is_windows=has_ended and is_queued and not loss.restarts and not is_doubtful(loss),
+        is_windows=has_ended and is_queued and is_asked,
     )
 
 

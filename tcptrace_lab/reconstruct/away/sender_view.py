@@ -85,6 +85,8 @@ class SenderView:
     stalled_ns: int = 0
     # By a rhythm: within this of a turn after an ACK passes what it let go (0: none tells that).
     near_ns: int = 0
+    # By a rhythm: the bottleneck's spacing of full segments (0: not known).
+    spacing_ns: int = 0
     # By a rhythm, the sends that came apart from the one before, as what an answer lets go does: no queue held them.
     met_no_queue: Bools | None = None
 
@@ -296,6 +298,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         slack=slack,
         written=float(1 - np.argmax(pauses) / len(pauses)) if found.is_clocked and pauses.any() else 0.0,
         near_ns=found.near_ns if found.is_measured else 0,
+        spacing_ns=found.spacing_ns,
         met_no_queue=free,
     )
     return _view(timeline, left, release, np.maximum.accumulate(times, out=times), kind)
@@ -312,6 +315,7 @@ class _Kind:
     written: float = 0.0
     stamp_clock: SenderClock | None = None
     near_ns: int = 0
+    spacing_ns: int = 0
     met_no_queue: Bools | None = None
 
 
@@ -342,6 +346,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         unplaced=left.unplaced,
         is_counted=left.is_counted,
         near_ns=kind.near_ns,
+        spacing_ns=kind.spacing_ns,
         met_no_queue=kind.met_no_queue,
     )
 
