@@ -1,9 +1,9 @@
 """What limited a sender whose window is not seen: from loss to loss, where each met a queue that its own data filled.
 
-At a receiver, without timestamps, the ACKs tell when each recovery began and ended. A repair that comes later than a
-turn after the ACK that asked for it stood in a queue: more was outstanding than the path holds, and no application,
-nor the receiver's window, which was far larger, held that back. Between two such losses that are no pause and no end of
-a write apart it was the window. What follows the last loss, or a restart, stays unknown.
+At a receiver, without timestamps, the ACKs tell when each recovery began and ended. Where more was outstanding than
+passes in a turn, or a repair came later than a turn after the ACK that asked for it, there was a queue: no application
+held that back, nor the receiver's window where it had room for more. From the recovery before up to such a loss, with
+no pause and no end of a write between them, it was the window. What follows the last loss, or a timer, stays unknown.
 """
 
 from __future__ import annotations
@@ -51,13 +51,15 @@ def is_untold_behind(timeline: Timeline, recover: Ints) -> Bools:
 class _Recovery:
     """At `first` something was missing, at the latest at `asked` that was sent again, and at `over` all was mended.
 
-    ACKs. `is_windows`: `flight`, what was outstanding when it began, was a window and filled a queue.
+    ACKs. `flight`: what was outstanding when it began. `is_asked`: duplicate ACKs asked for it, and it is over;
+    `is_windows`: that flight was a window, too, and filled a queue.
     """
 
     first: int
     asked: int
     over: int
     flight: int
+    is_asked: bool
     is_windows: bool
 
 
@@ -89,14 +91,14 @@ def limits_by_losses(
     following: Sequence[_Recovery | None] = [*recoveries[1:], None]
     for one, after in zip(recoveries, following, strict=True):
         over = one.over if after is None else min(one.over, after.asked)
-        if not one.is_windows:
+        if not one.is_asked:
             continue
         recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
         if after is None or not after.is_windows or after.first <= over:
             continue
         until = max(after.first - unheard, over)
         cwnd += _unheld_ns(timeline, times[over : until + 1], over, max(one.flight, after.flight), turn_ns)
-    if not cwnd:
+    if not cwnd + recovery:
         return {}
     told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": cwnd / whole_ns, "recovery": recovery / whole_ns}
     told = {name: round(share, 4) for name, share in told.items()}
@@ -113,14 +115,15 @@ def _recovery(timeline: Timeline, loss: Episode, turn_ns: int, spacing_ns: int) 
     is_queued = (loss.window_before - timeline.smss) * spacing_ns > turn_ns * timeline.smss
     is_queued |= taken_ns > (1 + MINORITY) * turn_ns
     # Whether the window restarted is not asked, but what a timer sent again waited for that.
-    is_asked = loss.detected_by in ASKED and not loss.follows and loss.flight > 0
+    is_asked = has_ended and loss.detected_by in ASKED and not loss.follows and loss.flight > 0
     return _Recovery(
         # RFC 8985: by its time the first duplicate may tell of the loss.
         first=min(max(int(timeline.last_moved[asked]), 0) + 1, asked),
         asked=asked,
         over=max(over, asked),
         flight=loss.flight,
-        is_windows=has_ended and is_queued and is_asked,
+        is_asked=is_asked,
+        is_windows=is_asked and is_queued,
     )
 
 

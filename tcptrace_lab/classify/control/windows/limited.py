@@ -55,9 +55,7 @@ def _by_order(limits: dict[str, float], seen: Reconstruction, who: Sender) -> di
         told = [limits, who.by_flights]
         if order is not None:
             told.append(
-                limits_by_losses(
-                    seen, order.turn_ns, spacing_ns=order.spacing_ns, unanswered_ns=who.tap.unanswered_ns
-                )
+                limits_by_losses(seen, order.turn_ns, spacing_ns=order.spacing_ns, unanswered_ns=who.tap.unanswered_ns)
             )
         limits = min(told, key=lambda shares: shares.get(UNKNOWN_SHARE, 1.0))
     filled = 0.0 if order is None else share_of(seen.timeline, float(who.filled_ns))
