@@ -64,11 +64,19 @@ class _Recovery:
 
 
 def limits_by_losses(
-    seen: Reconstruction, turn_ns: int, *, spacing_ns: int = 0, unanswered_ns: int = 0
+    seen: Reconstruction,
+    turn_ns: int,
+    *,
+    spacing_ns: int = 0,
+    unanswered_ns: int = 0,
+    by_flights: dict[str, float] | None = None,
 ) -> dict[str, float]:
-    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing. `spacing_ns`: the
-    bottleneck's, of full segments (0: not known); `unanswered_ns`: how long data passed that was answered by ACKs which
-    were not captured."""
+    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing.
+
+    `spacing_ns`: the bottleneck's, of full segments (0: not known); `unanswered_ns`: how long data passed that was
+    answered by ACKs which were not captured; `by_flights`: what the data alone tells of the time up to its first
+    retransmission.
+    """
     timeline = seen.timeline
     losses = [each for each in seen.episodes if each.is_loss]
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
@@ -82,12 +90,13 @@ def limits_by_losses(
         silent_ns = silent_behind(np.diff(times), turn_ns)
         times = times - np.append(0, np.cumsum(silent_ns))
         whole_ns += max(unanswered_ns - int(silent_ns.sum()), 0)
-    cwnd = recovery = 0
+    begun = recovery = 0
     # Of ACKs that are missing between two captured ones any may have told of the loss, or have ended the recovery.
     unheard = 1 if seen.is_stretched else 0
     if first.is_windows and opens_at_each_ack(timeline, losses[0]):
         until = max(first.first - unheard, 0)
-        cwnd = _unheld_ns(timeline, times[: until + 1], 0, first.flight, turn_ns)
+        begun = _unheld_ns(timeline, times[: until + 1], 0, first.flight, turn_ns)
+    cwnd = begun
     following: Sequence[_Recovery | None] = [*recoveries[1:], None]
     for one, after in zip(recoveries, following, strict=True):
         over = one.over if after is None else min(one.over, after.asked)
@@ -101,6 +110,8 @@ def limits_by_losses(
     if not cwnd + recovery:
         return {}
     told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": cwnd / whole_ns, "recovery": recovery / whole_ns}
+    if not begun and by_flights:
+        told["cwnd"], told["application"] = told["cwnd"] + by_flights["cwnd"], by_flights["application"]
     told = {name: round(share, 4) for name, share in told.items()}
     return {**told, UNKNOWN: round(max(1.0 - sum(told.values()), 0.0), 4)}
 
