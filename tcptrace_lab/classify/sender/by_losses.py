@@ -93,7 +93,7 @@ def limits_by_losses(
     begun = recovery = 0
     # Of ACKs that are missing between two captured ones any may have told of the loss, or have ended the recovery.
     unheard = 1 if seen.is_stretched else 0
-    if first.is_windows and opens_at_each_ack(timeline, losses[0]):
+    if first.is_windows and timeline.has_start:
         until = max(first.first - unheard, 0)
         begun = _unheld_ns(timeline, times[: until + 1], 0, first.flight, turn_ns)
     cwnd = begun
