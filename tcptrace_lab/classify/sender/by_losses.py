@@ -3,7 +3,8 @@
 At a receiver, without timestamps, the ACKs tell when each recovery began and ended. Where more was outstanding than
 passes in a turn, or a repair came later than a turn after the ACK that asked for it, there was a queue: no application
 held that back, nor the receiver's window where it had room for more. From the recovery before up to such a loss, with
-no pause and no end of a write between them, it was the window. What follows the last loss, or a timer, stays unknown.
+no pause and no end of a write between them, it was the window; so it was where ACKs let go what came between. What
+follows the last loss, or a timer, stays unknown.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 
 from tcptrace_lab.classify.sender.recovering import silent_behind
 from tcptrace_lab.classify.sender.shares import UNKNOWN
+from tcptrace_lab.reconstruct.away.rhythm import is_chance
+from tcptrace_lab.reconstruct.away.sender_view import SenderView
 from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -65,24 +68,22 @@ class _Recovery:
 
 def limits_by_losses(
     seen: Reconstruction,
-    turn_ns: int,
+    order: SenderView,
     *,
-    spacing_ns: int = 0,
     unanswered_ns: int = 0,
     by_flights: dict[str, float] | None = None,
 ) -> dict[str, float]:
     """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing.
 
-    `spacing_ns`: the bottleneck's, of full segments (0: not known); `unanswered_ns`: how long data passed that was
-    answered by ACKs which were not captured; `by_flights`: what the data alone tells of the time up to its first
-    retransmission.
+    `unanswered_ns`: how long data passed that was answered by ACKs which were not captured; `by_flights`: what the data
+    alone tells of the time up to its first retransmission.
     """
-    timeline = seen.timeline
+    timeline, turn_ns = seen.timeline, order.turn_ns
     losses = [each for each in seen.episodes if each.is_loss]
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     if not losses or turn_ns <= 0 or whole_ns <= 0:
         return {}
-    recoveries = [_recovery(timeline, each, turn_ns, spacing_ns) for each in losses]
+    recoveries = [_recovery(timeline, each, turn_ns, order.spacing_ns) for each in losses]
     times, first = timeline.ack_ns, recoveries[0]
     if unanswered_ns:
         # What held the sender back in a silence is not known: such a time belongs to none; nor does what lies behind
@@ -103,7 +104,9 @@ def limits_by_losses(
         if not one.is_asked:
             continue
         recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
-        if after is None or not after.is_windows or after.first <= over:
+        if after is None or after.first <= over:
+            continue
+        if not (after.is_windows or (after.is_asked and _is_clocked(timeline, order, over, after.first))):
             continue
         until = max(after.first - unheard, over)
         cwnd += _unheld_ns(timeline, times[over : until + 1], over, max(one.flight, after.flight), turn_ns)
@@ -136,6 +139,19 @@ def _recovery(timeline: Timeline, loss: Episode, turn_ns: int, spacing_ns: int) 
         is_asked=is_asked,
         is_windows=is_asked and is_queued,
     )
+
+
+def _is_clocked(timeline: Timeline, order: SenderView, over: int, until: int) -> bool:
+    """Whether most of what met no queue between two ACKs came a turn behind an ACK, as what a window lets go does, and
+    more than chance brings there."""
+    if order.came_at_once is None or order.met_no_queue is None:
+        return False
+    sent = slice(*np.searchsorted(timeline.send_ns, timeline.ack_ns[[over, until]]))
+    free, at_once = (int(np.count_nonzero(each[sent])) for each in (order.met_no_queue, order.came_at_once))
+    if at_once <= MAJORITY * free:
+        return False
+    near = 2 * order.near_ns * (until - over) / max(int(timeline.ack_ns[until] - timeline.ack_ns[over]), 1)
+    return near < 1 and not is_chance(at_once, free, free, near)
 
 
 def _unheld_ns(timeline: Timeline, times: Ints, over: int, most: int, turn_ns: int) -> int:

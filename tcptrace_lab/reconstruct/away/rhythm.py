@@ -86,13 +86,13 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         return None
     chosen = _most_shared(lags, low, near, expected_ns=None if hint_ns is None else hint_ns + longer)
     share = len(chosen) / len(times)
-    if hint_ns is None and _is_chance(len(chosen), len(times), len(lags), near / (high - low)):
+    if hint_ns is None and is_chance(len(chosen), len(times), len(lags), near / (high - low)):
         return None
     if hint_ns is not None and share < MAJORITY:
         # A path's jitter lies on both sides of the turn that the handshake foretells. An application's pace is not
         # there, and where ACKs stand close together some are by chance.
         around = lags[np.abs(lags - hint_ns - longer) <= near]
-        if not _is_chance(len(around), len(times), len(lags), 2 * near / (high - low)):
+        if not is_chance(len(around), len(times), len(lags), 2 * near / (high - low)):
             chosen, share = around, len(around) / len(times)
     # Where ACKs release them, most segments that met no queue follow one by a turn.
     if share < MAJORITY:
@@ -137,7 +137,7 @@ def _most_shared(lags: Ints, low: int, near: int, *, expected_ns: int | None) ->
     return found
 
 
-def _is_chance(alike: int, leads: int, lags: int, share: float) -> bool:
+def is_chance(alike: int, leads: int, lags: int, share: float) -> bool:
     """Whether so many leads come within one window's width of a lag by chance: of all that were looked among, each such
     window has this `share`. Where ACKs stand close together every lag is some ACK's."""
     by_chance = min(lags / leads * share, 1.0)

@@ -89,6 +89,8 @@ class SenderView:
     spacing_ns: int = 0
     # By a rhythm, the sends that came apart from the one before, as what an answer lets go does: no queue held them.
     met_no_queue: Bools | None = None
+    # Of those, which came a turn behind an ACK.
+    came_at_once: Bools | None = None
 
     @property
     def is_inferred(self) -> bool:
@@ -282,6 +284,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     waits = ~left.is_put_back & ((is_empty & found.is_measured) | (not found.is_clocked))
     free = met_no_queue(seen, left, found)
     waits |= free & by_timer(timeline, seen, left, found, late_ns)
+    at_once = free & _are_at_once(timeline, seen_at, found.near_ns) if found.is_measured else None
     latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
     np.maximum(times, latest, out=times, where=waits)
     del seen_at, latest
@@ -300,8 +303,16 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         near_ns=found.near_ns if found.is_measured else 0,
         spacing_ns=found.spacing_ns,
         met_no_queue=free,
+        came_at_once=at_once,
     )
     return _view(timeline, left, release, np.maximum.accumulate(times, out=times), kind)
+
+
+def _are_at_once(timeline: Timeline, left_ns: Ints, near_ns: int) -> Bools:
+    """Which of these left within so much of an ACK."""
+    heard = _core.places(timeline.ack_ns, left_ns + near_ns, or_equal=True) - 1
+    found: Bools = (heard >= 0) & (left_ns - timeline.ack_ns[np.maximum(heard, 0)] <= near_ns)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,6 +328,7 @@ class _Kind:
     near_ns: int = 0
     spacing_ns: int = 0
     met_no_queue: Bools | None = None
+    came_at_once: Bools | None = None
 
 
 def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _Kind) -> SenderView:
@@ -348,6 +360,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         near_ns=kind.near_ns,
         spacing_ns=kind.spacing_ns,
         met_no_queue=kind.met_no_queue,
+        came_at_once=kind.came_at_once,
     )
 
 

@@ -54,13 +54,7 @@ def _by_order(limits: dict[str, float], seen: Reconstruction, who: Sender) -> di
         # Of several readings the one that leaves less open; the data alone does not show a closed window.
         told = [limits, who.by_flights]
         if order is not None:
-            found = limits_by_losses(
-                seen,
-                order.turn_ns,
-                spacing_ns=order.spacing_ns,
-                unanswered_ns=who.tap.unanswered_ns,
-                by_flights=who.by_flights,
-            )
+            found = limits_by_losses(seen, order, unanswered_ns=who.tap.unanswered_ns, by_flights=who.by_flights)
             told.append(found)
         limits = min(told, key=lambda shares: shares.get(UNKNOWN_SHARE, 1.0))
     filled = 0.0 if order is None else share_of(seen.timeline, float(who.filled_ns))
