@@ -228,9 +228,9 @@ class _Found:
     def filled_ns(self, flights: Passed) -> int:
         """How long the receiver's window was full."""
         view, offered = self.view or self.order, self.offered
-        if view is None or offered is None or not view.near_ns:
+        if view is None or offered is None or view.by_rhythm is None or not view.by_rhythm.near_ns:
             return 0
-        return filled_ns(flights, offered, turn_ns=view.turn_ns, near_ns=view.near_ns)
+        return filled_ns(flights, offered, turn_ns=view.turn_ns, near_ns=view.by_rhythm.near_ns)
 
     def place(self) -> None:
         """Where the tap stands, by the timeline and the clock as they are."""

@@ -83,7 +83,8 @@ def limits_by_losses(
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     if not losses or turn_ns <= 0 or whole_ns <= 0:
         return {}
-    recoveries = [_recovery(timeline, each, turn_ns, order.spacing_ns) for each in losses]
+    spacing_ns = 0 if order.by_rhythm is None else order.by_rhythm.spacing_ns
+    recoveries = [_recovery(timeline, each, turn_ns, spacing_ns) for each in losses]
     times, first = timeline.ack_ns, recoveries[0]
     if unanswered_ns:
         # What held the sender back in a silence is not known: such a time belongs to none; nor does what lies behind
@@ -144,13 +145,14 @@ def _recovery(timeline: Timeline, loss: Episode, turn_ns: int, spacing_ns: int) 
 def _is_clocked(timeline: Timeline, order: SenderView, over: int, until: int) -> bool:
     """Whether most of what met no queue between two ACKs came a turn behind an ACK, as what a window lets go does, and
     more than chance brings there."""
-    if order.came_at_once is None or order.met_no_queue is None:
+    told = order.by_rhythm
+    if told is None:
         return False
     sent = slice(*np.searchsorted(timeline.send_ns, timeline.ack_ns[[over, until]]))
-    free, at_once = (int(np.count_nonzero(each[sent])) for each in (order.met_no_queue, order.came_at_once))
+    free, at_once = (int(np.count_nonzero(each[sent])) for each in (told.met_no_queue, told.came_at_once))
     if at_once <= MAJORITY * free:
         return False
-    near = 2 * order.near_ns * (until - over) / max(int(timeline.ack_ns[until] - timeline.ack_ns[over]), 1)
+    near = 2 * told.near_ns * (until - over) / max(int(timeline.ack_ns[until] - timeline.ack_ns[over]), 1)
     return near < 1 and not is_chance(at_once, free, free, near)
 
 

@@ -24,7 +24,7 @@ from tcptrace_lab.reconstruct.given import (
     NEAR_SHARE,
     ODD_SHARE,
 )
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline, rows_from
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline, rows_from
 
 # Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
 IDLE_FACTOR = 1.5
@@ -55,6 +55,20 @@ class Rhythm:
     is_measured: bool = False
     least_ns: int = 0
     is_written: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByRhythm:
+    """What a rhythm tells of a view's sends: which came apart from the one before, as what an answer lets go does
+    (`met_no_queue`), and of those a turn behind an ACK, within `near_ns` (0: the turn is not measured).
+
+    `spacing_ns`: the bottleneck's, of full segments.
+    """
+
+    near_ns: int
+    spacing_ns: int
+    met_no_queue: Bools
+    came_at_once: Bools
 
 
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
