@@ -90,8 +90,7 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         return Rhythm(turn_ns=hint_ns, spacing_ns=spacing, is_clocked=True, near_ns=near)
     sampled = leads[:: -(-len(leads) // MOST_LOOKED_AT)]
     times = seen.time_ns[sampled]
-    # Another line on the way takes as long at the most: what an application writes at a pace lags by more.
-    low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 2 * longer + near)
+    low, high = (near, LONGEST_TURN_NS) if hint_ns is None else (hint_ns - near, hint_ns + 4 * longer + near)
     first = np.searchsorted(timeline.ack_ns, times - high, side="left")
     behind_each = np.searchsorted(timeline.ack_ns, times - low, side="right") - first
     rows = rows_from(first, behind_each)
