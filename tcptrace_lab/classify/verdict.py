@@ -214,7 +214,7 @@ def _recovery(seen: Reconstruction, who: Sender) -> SenderTcp:
         by_rhythm=by_rhythm,
         is_rebuilt=is_rebuilt,
         late_ns=0 if is_rebuilt else who.answers_ns,
-        met_no_queue=None if who.view is None else who.view.met_no_queue,
+        met_no_queue=None if who.view is None or who.view.by_rhythm is None else who.view.by_rhythm.met_no_queue,
     )
 
 

@@ -18,6 +18,7 @@ from tcptrace_lab.reconstruct.away.heard import as_heard
 from tcptrace_lab.reconstruct.away.others import numbers_alone, shares_path
 from tcptrace_lab.reconstruct.away.rhythm import is_behind_bottleneck
 from tcptrace_lab.reconstruct.away.sender_view import MOST_OPEN, Known, SenderView, acks_of, away_from_sender
+from tcptrace_lab.reconstruct.filled import filled_ns
 from tcptrace_lab.reconstruct.flights import Offered, Passed, Start, shares_by_flights, start_by_flights
 from tcptrace_lab.reconstruct.flow_rows import beside_of, flights_of, kept_of, reduced_ns_of, rows_of, with_handshakes
 from tcptrace_lab.reconstruct.given import BURST_NS, FEWEST_SAMPLES, MAJORITY, MINORITY, SIDES
@@ -70,6 +71,8 @@ class Sender:
     put_back: int | None = None
     # What limited it by its data alone, where what was in flight is not in the capture.
     by_flights: dict[str, float] = field(default_factory=dict)
+    # How long the receiver's window was full there, as far as a rhythm shows that.
+    filled_ns: int = 0
 
     @property
     def place(self) -> str:
@@ -153,6 +156,7 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
     names = {"client": end(row["client"], row["client_port"]), "server": end(row["server"], row["port"])}
     is_rebuilt = found.view is not None and not found.view.is_inferred
     is_seen = tap.has_acks and (is_rebuilt or where.is_at_sender) and not tap.blurs_flight
+    flights = None if is_seen else found.flights(found.kept)
     number = float(row[f"first_seq_{side}"])
     return Sender(
         connection=connection.id,
@@ -172,7 +176,8 @@ def sender(connection: Connection, *, direction: int | None = None) -> Sender:
         view=found.view,
         order=found.order,
         put_back=found.put_back,
-        by_flights={} if is_seen else shares_by_flights(found.flights(found.kept), found.offered),
+        by_flights={} if flights is None else shares_by_flights(flights, found.offered),
+        filled_ns=0 if flights is None else found.filled_ns(flights),
     )
 
 
@@ -219,6 +224,13 @@ class _Found:
         if tap.shift.value is None or not tap.has_acks:
             return None
         return Offered(time_ns=timeline.ack_ns, ack=timeline.ack_offset, rwnd=timeline.rwnd)
+
+    def filled_ns(self, flights: Passed) -> int:
+        """How long the receiver's window was full."""
+        view, offered = self.view or self.order, self.offered
+        if view is None or offered is None or view.by_rhythm is None or not view.by_rhythm.near_ns:
+            return 0
+        return filled_ns(flights, offered, turn_ns=view.turn_ns, near_ns=view.by_rhythm.near_ns)
 
     def place(self) -> None:
         """Where the tap stands, by the timeline and the clock as they are."""

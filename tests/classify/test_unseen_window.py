@@ -174,7 +174,10 @@ def test_where_the_receivers_window_or_the_application_held_back_nothing_is_put_
     seed: int, tmp_path: Path
 ) -> None:
     """No loss met a queue, or the window offered was near, or there were pauses: a slow start's flights apart."""
-    assert at_receiver(seed, tmp_path).limits.get("recovery", 0.0) == 0.0
+    found, verdict = of(seed, tmp_path, place="receiver")
+    assert verdict.who.order is not None
+    for name in ("cwnd", "recovery"):
+        assert verdict.limits[name] <= found.limits.get(name, 0.0) + 0.02
 
 
 @pytest.mark.parametrize("seed", [5210039, 5210207])

@@ -1,9 +1,10 @@
 """What limited a sender whose window is not seen: from loss to loss, where each met a queue that its own data filled.
 
-At a receiver, without timestamps, the ACKs tell when each recovery began and ended. A repair that comes later than a
-turn after the ACK that asked for it stood in a queue: more was outstanding than the path holds, and no application,
-nor the receiver's window, which was far larger, held that back. Between two such losses that are no pause and no end of
-a write apart it was the window. What follows the last loss, or a restart, stays unknown.
+At a receiver, without timestamps, the ACKs tell when each recovery began and ended. Where more was outstanding than
+passes in a turn, or a repair came later than a turn after the ACK that asked for it, there was a queue: no application
+held that back, nor the receiver's window where it had room for more. From the recovery before up to such a loss, with
+no pause and no end of a write between them, it was the window; so it was where ACKs let go what came between. What
+follows the last loss, or a timer, stays unknown.
 """
 
 from __future__ import annotations
@@ -15,12 +16,16 @@ import numpy as np
 
 from tcptrace_lab.classify.sender.recovering import silent_behind
 from tcptrace_lab.classify.sender.shares import UNKNOWN
-from tcptrace_lab.classify.sender.written import WITHIN_RWND
+from tcptrace_lab.reconstruct.away.rhythm import is_chance
+from tcptrace_lab.reconstruct.away.sender_view import SenderView
 from tcptrace_lab.reconstruct.given import FULL_SHARE, MAJORITY, MINORITY
 from tcptrace_lab.reconstruct.losses import DUP_THRESH, Episode
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS
+
+# What duplicate ACKs, or their blocks, asked for.
+ASKED = ("dupack", "sack")
 
 
 def is_doubtful(event: Episode) -> bool:
@@ -49,25 +54,37 @@ def is_untold_behind(timeline: Timeline, recover: Ints) -> Bools:
 class _Recovery:
     """At `first` something was missing, at the latest at `asked` that was sent again, and at `over` all was mended.
 
-    ACKs. `is_windows`: `flight`, what was outstanding when it began, was a window and filled a queue.
+    ACKs. `flight`: what was outstanding when it began. `is_asked`: duplicate ACKs asked for it, and it is over;
+    `is_windows`: that flight was a window, too, and filled a queue.
     """
 
     first: int
     asked: int
     over: int
     flight: int
+    is_asked: bool
     is_windows: bool
 
 
-def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int = 0) -> dict[str, float]:
-    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing. `unanswered_ns`: how long
-    data passed that was answered by ACKs which were not captured."""
-    timeline = seen.timeline
+def limits_by_losses(
+    seen: Reconstruction,
+    order: SenderView,
+    *,
+    unanswered_ns: int = 0,
+    by_flights: dict[str, float] | None = None,
+) -> dict[str, float]:
+    """The shares of the time by cause, `unknown` among them; empty: the losses tell nothing.
+
+    `unanswered_ns`: how long data passed that was answered by ACKs which were not captured; `by_flights`: what the data
+    alone tells of the time up to its first retransmission.
+    """
+    timeline, turn_ns = seen.timeline, order.turn_ns
     losses = [each for each in seen.episodes if each.is_loss]
     whole_ns = int(timeline.send_ns[-1]) - timeline.start_ns if len(timeline.send_ns) else 0
     if not losses or turn_ns <= 0 or whole_ns <= 0:
         return {}
-    recoveries = [_recovery(timeline, each, turn_ns) for each in losses]
+    spacing_ns = 0 if order.by_rhythm is None else order.by_rhythm.spacing_ns
+    recoveries = [_recovery(timeline, each, turn_ns, spacing_ns) for each in losses]
     times, first = timeline.ack_ns, recoveries[0]
     # What held the sender back in a silence is not known: such a time belongs to none.
     silent_ns = np.where(_lets_go_more(timeline, max(each.flight for each in losses)), np.diff(times), 0)
@@ -76,25 +93,30 @@ def limits_by_losses(seen: Reconstruction, turn_ns: int, *, unanswered_ns: int =
         silent_ns = np.maximum(silent_ns, silent_behind(np.diff(times), turn_ns))
         whole_ns += max(unanswered_ns - int(silent_ns.sum()), 0)
     times = times - np.append(0, np.cumsum(silent_ns))
-    cwnd = recovery = 0
+    begun = recovery = 0
     # Of ACKs that are missing between two captured ones any may have told of the loss, or have ended the recovery.
     unheard = 1 if seen.is_stretched else 0
-    if first.is_windows and opens_at_each_ack(timeline, losses[0]):
+    if first.is_windows and timeline.has_start:
         until = max(first.first - unheard, 0)
-        cwnd = 0 if _is_held(timeline, 0, first.first, first.flight, turn_ns) else int(times[until] - times[0])
+        begun = _unheld_ns(timeline, times[: until + 1], 0, first.flight, turn_ns)
+    cwnd = begun
     following: Sequence[_Recovery | None] = [*recoveries[1:], None]
     for one, after in zip(recoveries, following, strict=True):
         over = one.over if after is None else min(one.over, after.asked)
-        if not one.is_windows:
+        if not one.is_asked:
             continue
         recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
-        if after is None or not after.is_windows or after.first <= over:
+        if after is None or after.first <= over:
             continue
-        if not _is_held(timeline, over, after.first, max(one.flight, after.flight), turn_ns):
-            cwnd += int(times[max(after.first - unheard, over)] - times[over])
-    if not cwnd:
+        if not (after.is_windows or (after.is_asked and _is_clocked(timeline, order, over, after.first))):
+            continue
+        until = max(after.first - unheard, over)
+        cwnd += _unheld_ns(timeline, times[over : until + 1], over, max(one.flight, after.flight), turn_ns)
+    if not cwnd + recovery:
         return {}
     told = {**dict.fromkeys(LIMITS, 0.0), "cwnd": cwnd / whole_ns, "recovery": recovery / whole_ns}
+    if not begun and by_flights:
+        told["cwnd"], told["application"] = told["cwnd"] + by_flights["cwnd"], by_flights["application"]
     told = {name: round(share, 4) for name, share in told.items()}
     return {**told, UNKNOWN: round(max(1.0 - sum(told.values()), 0.0), 4)}
 
@@ -109,30 +131,57 @@ def _lets_go_more(timeline: Timeline, flight: int) -> Bools:
     return found
 
 
-def _recovery(timeline: Timeline, loss: Episode, turn_ns: int) -> _Recovery:
+def _recovery(timeline: Timeline, loss: Episode, turn_ns: int, spacing_ns: int) -> _Recovery:
     asked = max(int(timeline.acks_before_send[loss.first_send]) - 1, 0)
     mended = int(np.searchsorted(timeline.snd_una, loss.una, side="right"))
     over = int(np.searchsorted(timeline.snd_una, loss.recover, side="left"))
     has_ended = max(over, mended) < len(timeline.ack_ns)
     taken_ns = int(timeline.ack_ns[mended] - timeline.ack_ns[asked]) if has_ended else 0
-    is_queued = taken_ns > (1 + MINORITY) * turn_ns
+    # More was outstanding than passes in a turn, the segment apart that is in service; or the repair stood in a queue.
+    is_queued = (loss.window_before - timeline.smss) * spacing_ns > turn_ns * timeline.smss
+    is_queued |= taken_ns > (1 + MINORITY) * turn_ns
+    # Whether the window restarted is not asked, but what a timer sent again waited for that.
+    is_asked = has_ended and loss.detected_by in ASKED and not loss.follows and loss.flight > 0
     return _Recovery(
         # RFC 8985: by its time the first duplicate may tell of the loss.
         first=min(max(int(timeline.last_moved[asked]), 0) + 1, asked),
         asked=asked,
         over=max(over, asked),
         flight=loss.flight,
-        is_windows=has_ended and is_queued and not loss.restarts and not is_doubtful(loss),
+        is_asked=is_asked,
+        is_windows=is_asked and is_queued,
     )
 
 
-def _is_held(timeline: Timeline, over: int, until: int, most: int, turn_ns: int) -> bool:
-    """Whether between two ACKs something else may have held back a window of up to `most`: all was answered and nothing
-    followed, a segment that was not full ended what there was to send, or the receiver's window was hardly larger."""
+def _is_clocked(timeline: Timeline, order: SenderView, over: int, until: int) -> bool:
+    """Whether most of what met no queue between two ACKs came a turn behind an ACK, as what a window lets go does, and
+    more than chance brings there."""
+    told = order.by_rhythm
+    if told is None:
+        return False
+    sent = slice(*np.searchsorted(timeline.send_ns, timeline.ack_ns[[over, until]]))
+    free, at_once = (int(np.count_nonzero(each[sent])) for each in (told.met_no_queue, told.came_at_once))
+    if at_once <= MAJORITY * free:
+        return False
+    near = 2 * told.near_ns * (until - over) / max(int(timeline.ack_ns[until] - timeline.ack_ns[over]), 1)
+    return near < 1 and not is_chance(at_once, free, free, near)
+
+
+def _unheld_ns(timeline: Timeline, times: Ints, over: int, most: int, turn_ns: int) -> int:
+    """How long between two ACKs nothing but a window of up to `most` held back, by `times`, those of the ACKs from
+    `over` on.
+
+    None, where all was answered and nothing followed, or a segment that was not full ended what there was to send. Nor
+    behind an ACK whose receiver had no room for a segment more than what was outstanding at the most, which the order
+    of what was sent tells to the segment: it offers less while it holds what came above a hole.
+    """
+    until = over + len(times) - 1
     acks, sends = timeline.answered_to_the_end
     within = (acks >= over) & (acks < until)
     waits = timeline.send_ns[sends[within]] - timeline.ack_ns[acks[within]]
     sent = slice(*np.searchsorted(timeline.send_ns, timeline.ack_ns[[over, until]]))
     sizes = (timeline.send_end[sent] - timeline.send_offset[sent])[~timeline.is_retransmission[sent]]
-    is_near = most + timeline.smss > WITHIN_RWND * int(timeline.rwnd[over : until + 1].min())
-    return is_near or bool((waits > MAJORITY * turn_ns).any() or (sizes < timeline.smss).any())
+    if (waits > MAJORITY * turn_ns).any() or (sizes < timeline.smss).any():
+        return 0
+    has_room = timeline.rwnd[over:until] >= most + timeline.smss
+    return int(np.diff(times)[has_room].sum())

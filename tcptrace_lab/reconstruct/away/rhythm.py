@@ -24,7 +24,7 @@ from tcptrace_lab.reconstruct.given import (
     NEAR_SHARE,
     ODD_SHARE,
 )
-from tcptrace_lab.reconstruct.timeline import Ints, Timeline, rows_from
+from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline, rows_from
 
 # Arrivals this much further apart than the bottleneck puts them had nothing before them in its queue.
 IDLE_FACTOR = 1.5
@@ -57,6 +57,20 @@ class Rhythm:
     is_written: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class ByRhythm:
+    """What a rhythm tells of a view's sends: which came apart from the one before, as what an answer lets go does
+    (`met_no_queue`), and of those a turn behind an ACK, within `near_ns` (0: the turn is not measured).
+
+    `spacing_ns`: the bottleneck's, of full segments.
+    """
+
+    near_ns: int
+    spacing_ns: int
+    met_no_queue: Bools
+    came_at_once: Bools
+
+
 def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolution_ns: int = 1) -> Rhythm | None:
     """`hint_ns`: the turn in the handshake, whose packets are small; `resolution_ns`: the clock's. None: no rhythm is
     found."""
@@ -85,8 +99,14 @@ def rhythm(timeline: Timeline, seen: Arrivals, hint_ns: int | None, *, resolutio
         return None
     chosen = _most_shared(lags, low, near, expected_ns=None if hint_ns is None else hint_ns + longer)
     share = len(chosen) / len(times)
-    if hint_ns is None and _is_chance(len(chosen), len(times), len(lags), near / (high - low)):
+    if hint_ns is None and is_chance(len(chosen), len(times), len(lags), near / (high - low)):
         return None
+    if hint_ns is not None and share < MAJORITY:
+        # A path's jitter lies on both sides of the turn that the handshake foretells. An application's pace is not
+        # there, and where ACKs stand close together some are by chance.
+        around = lags[np.abs(lags - hint_ns - longer) <= near]
+        if not is_chance(len(around), len(times), len(lags), 2 * near / (high - low)):
+            chosen, share = around, len(around) / len(times)
     # Where ACKs release them, most segments that met no queue follow one by a turn.
     if share < MAJORITY:
         # A few among many were held up on their way (a path that stood still): the queue never ran empty otherwise.
@@ -130,7 +150,7 @@ def _most_shared(lags: Ints, low: int, near: int, *, expected_ns: int | None) ->
     return found
 
 
-def _is_chance(alike: int, leads: int, lags: int, share: float) -> bool:
+def is_chance(alike: int, leads: int, lags: int, share: float) -> bool:
     """Whether so many leads come within one window's width of a lag by chance: of all that were looked among, each such
     window has this `share`. Where ACKs stand close together every lag is some ACK's."""
     by_chance = min(lags / leads * share, 1.0)

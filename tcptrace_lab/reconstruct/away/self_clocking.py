@@ -134,6 +134,13 @@ def met_no_queue(seen: Arrivals, left: Sends, found: Rhythm) -> Bools:
     return free
 
 
+def came_at_once(timeline: Timeline, left_ns: Ints, near_ns: int) -> Bools:
+    """Which of these left within so much of an ACK; none, where it is not known how much that is (0)."""
+    heard = _core.places(timeline.ack_ns, left_ns + near_ns, or_equal=True) - 1
+    found: Bools = (heard >= 0) & (np.abs(left_ns - timeline.ack_ns[np.maximum(heard, 0)]) <= near_ns) & (near_ns > 0)
+    return found
+
+
 def into_empty(timeline: Timeline, seen: Arrivals, left: Sends, acks: Places, found: Rhythm) -> Bools:
     """Whether each left into an empty network: all that had been sent before was acknowledged (`acks`: the last ACK
     heard, -1: none), but for what a receiver leaves waiting (RFC 9293 section 3.8.6.3), if that had come by then."""

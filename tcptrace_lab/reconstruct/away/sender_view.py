@@ -23,10 +23,11 @@ from tcptrace_lab.reconstruct.away.asked_for import as_asked, least_turn
 from tcptrace_lab.reconstruct.away.by_repairs import asked_when, turn_by_repairs, with_lost_repairs
 from tcptrace_lab.reconstruct.away.echoes import Bounds, are_stale, gives_back, in_order, may_lack_first, named, turns
 from tcptrace_lab.reconstruct.away.own_times import Pace, by_timer, left_by, own_times
-from tcptrace_lab.reconstruct.away.rhythm import rhythm, with_least, with_repairs
+from tcptrace_lab.reconstruct.away.rhythm import ByRhythm, rhythm, with_least, with_repairs
 from tcptrace_lab.reconstruct.away.self_clocking import (
     all_before_acked,
     between_anchors,
+    came_at_once,
     into_empty,
     met_no_queue,
     released_between,
@@ -83,8 +84,7 @@ class SenderView:
     is_counted: bool = False
     # The longest silence behind which the tap stamped late what had come meanwhile.
     stalled_ns: int = 0
-    # By a rhythm, the sends that came apart from the one before, as what an answer lets go does: no queue held them.
-    met_no_queue: Bools | None = None
+    by_rhythm: ByRhythm | None = None
     # By timestamps, the ACKs of which no segment echoes one of their tick: lost, or with no segment to echo them.
     unechoed: Bools | None = None
 
@@ -281,6 +281,8 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
     waits = ~left.is_put_back & ((is_empty & found.is_measured) | (not found.is_clocked))
     free = met_no_queue(seen, left, found)
     waits |= free & by_timer(timeline, seen, left, found, late_ns)
+    near = found.near_ns if found.is_measured else 0
+    at_once = free & came_at_once(timeline, seen_at, near)
     latest = seen_at if found.is_clocked else np.minimum(seen_at, left_by(timeline, left, seen_at))
     np.maximum(times, latest, out=times, where=waits)
     del seen_at, latest
@@ -296,7 +298,7 @@ def _by_rhythm(timeline: Timeline, seen: Arrivals, place: Place, known: Known) -
         turn_ns=found.turn_ns,
         slack=slack,
         written=float(1 - np.argmax(pauses) / len(pauses)) if found.is_clocked and pauses.any() else 0.0,
-        met_no_queue=free,
+        by_rhythm=ByRhythm(near_ns=near, spacing_ns=found.spacing_ns, met_no_queue=free, came_at_once=at_once),
     )
     return _view(timeline, left, release, np.maximum.accumulate(times, out=times), kind)
 
@@ -311,7 +313,7 @@ class _Kind:
     slack: Ints
     written: float = 0.0
     stamp_clock: SenderClock | None = None
-    met_no_queue: Bools | None = None
+    by_rhythm: ByRhythm | None = None
 
 
 def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _Kind) -> SenderView:
@@ -340,7 +342,7 @@ def _view(timeline: Timeline, left: Sends, release: Places, times: Ints, kind: _
         is_paused=kind.written > MINORITY,
         unplaced=left.unplaced,
         is_counted=left.is_counted,
-        met_no_queue=kind.met_no_queue,
+        by_rhythm=kind.by_rhythm,
     )
 
 

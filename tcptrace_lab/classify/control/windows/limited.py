@@ -8,6 +8,8 @@ from tcptrace_lab.classify.control.answer.followed import is_followed
 from tcptrace_lab.classify.control.answer.identified import Identified
 from tcptrace_lab.classify.sender.by_losses import limits_by_losses
 from tcptrace_lab.classify.sender.limits import Known, closed_only, limits_told, stood
+from tcptrace_lab.classify.sender.shares import UNKNOWN as UNKNOWN_SHARE
+from tcptrace_lab.classify.sender.shares import move, share_of
 from tcptrace_lab.reconstruct.away.rhythm import is_spaced
 from tcptrace_lab.reconstruct.given import MAJORITY
 from tcptrace_lab.reconstruct.reconstruction import Reconstruction
@@ -38,12 +40,28 @@ def limits_of(seen: Reconstruction, who: Sender, identified: Identified, *, hide
             is_law=bool(identified.refuted) and any(map(is_followed, identified.left[:1])),
         )
         limits = limits_told(seen, who.tap, known)
-    if limits.get("unknown", 1.0) > MAJORITY and not limits.get("rwnd", 0.0):
+    if limits.get(UNKNOWN_SHARE, 1.0) > MAJORITY:
+        limits = _by_order(limits, seen, who)
+    return limits
+
+
+def _by_order(limits: dict[str, float], seen: Reconstruction, who: Sender) -> dict[str, float]:
+    """The same where that leaves more open than the data alone, or the order of what was sent."""
+    order = who.view if who.is_blurred else who.order
+    if who.tap.is_holed or who.tap.is_coarse or who.tap.refuses("limits"):
+        order = None
+    if not limits.get("rwnd", 0.0):
         # Of several readings the one that leaves less open; the data alone does not show a closed window.
         told = [limits, who.by_flights]
-        if who.order is not None and not (who.tap.is_holed or who.tap.is_coarse or who.tap.refuses("limits")):
-            told.append(limits_by_losses(seen, who.order.turn_ns, unanswered_ns=who.tap.unanswered_ns))
-        limits = min(told, key=lambda shares: shares.get("unknown", 1.0))
+        if order is not None:
+            found = limits_by_losses(seen, order, unanswered_ns=who.tap.unanswered_ns, by_flights=who.by_flights)
+            told.append(found)
+        limits = min(told, key=lambda shares: shares.get(UNKNOWN_SHARE, 1.0))
+    filled = 0.0 if order is None else share_of(seen.timeline, float(who.filled_ns))
+    if filled > limits.get("rwnd", 0.0):
+        limits = limits or {**dict.fromkeys(LIMITS, 0.0), UNKNOWN_SHARE: 1.0}
+        limits = {**limits}
+        move(limits, UNKNOWN_SHARE, "rwnd", most=filled - limits["rwnd"])
     return limits
 
 
