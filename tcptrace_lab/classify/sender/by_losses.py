@@ -55,7 +55,8 @@ class _Recovery:
     """At `first` something was missing, at the latest at `asked` that was sent again, and at `over` all was mended.
 
     ACKs. `flight`: what was outstanding when it began. `is_asked`: duplicate ACKs asked for it, and it is over;
-    `is_windows`: that flight was a window, too, and filled a queue.
+    `is_windows`: that flight was a window, too, and filled a queue; `is_sure`: nor did the window restart, which makes
+    of all that follows the repair a slow start.
     """
 
     first: int
@@ -64,6 +65,7 @@ class _Recovery:
     flight: int
     is_asked: bool
     is_windows: bool
+    is_sure: bool
 
 
 def limits_by_losses(
@@ -100,12 +102,16 @@ def limits_by_losses(
         until = max(first.first - unheard, 0)
         begun = _unheld_ns(timeline, times[: until + 1], 0, first.flight, turn_ns)
     cwnd = begun
+    # A sender goes on each time where at one loss it did for sure, and at none that was asked for the window restarted.
+    asked = [loss for loss, one in zip(losses, recoveries, strict=True) if one.is_asked]
+    goes_on = any(one.is_sure for one in recoveries) and not any(loss.restarts for loss in asked)
     following: Sequence[_Recovery | None] = [*recoveries[1:], None]
     for one, after in zip(recoveries, following, strict=True):
         over = one.over if after is None else min(one.over, after.asked)
         if not one.is_asked:
             continue
-        recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
+        if one.is_sure or goes_on:
+            recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
         if after is None or after.first <= over:
             continue
         if not (after.is_windows or (after.is_asked and _is_clocked(timeline, order, over, after.first))):
@@ -150,6 +156,7 @@ def _recovery(timeline: Timeline, loss: Episode, turn_ns: int, spacing_ns: int) 
         flight=loss.flight,
         is_asked=is_asked,
         is_windows=is_asked and is_queued,
+        is_sure=is_asked and not loss.restarts and not is_doubtful(loss),
     )
 
 
