@@ -97,6 +97,7 @@ CASES = (
     (9095108, "tap stalls + 2 % of data split", "base_rtt_s", "a full segment takes the bottleneck longer than a SYN"),
     (9095019, "one way meanwhile", "limits", "behind one ACK more left than a window lets go: a recovery was over"),
     (9095019, "one way meanwhile + tap lost 0.1 % of ACKs", "limits", "so it is where no silence tells of it"),
+    (9098003, "clock set forward + no SYN", "limits", "nor is what no timer would have waited for of a recovery"),
 )
 
 

@@ -111,7 +111,9 @@ def limits_by_losses(
         if not one.is_asked:
             continue
         if one.is_sure or goes_on:
-            recovery += int(times[max(over - unheard, one.asked)] - times[one.asked])
+            # A silence longer than any timer's is none of it: the tap missed what was sent, or its clock was set.
+            spans_ns = np.diff(times[one.asked : max(over - unheard, one.asked) + 1])
+            recovery += int((spans_ns - silent_behind(spans_ns, turn_ns)).sum())
         if after is None or after.first <= over:
             continue
         if not (after.is_windows or (after.is_asked and _is_clocked(timeline, order, over, after.first))):

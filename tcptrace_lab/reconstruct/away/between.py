@@ -113,13 +113,18 @@ class Between:
         again_ns, now_ns = self.seen.time_ns[self.whole.row[[self.again[last], place]]]
         return int(self.again[last]) if now_ns - again_ns < self.turn_ns else before
 
+    def _filled_by(self, place: int) -> Ints:
+        """The first of the holes that what came there fills; empty: none."""
+        ends = np.searchsorted(self.filled, [place, place + 1], sorter=self.in_order)
+        found: Ints = self.in_order[slice(*ends)][:1]
+        return found
+
     def _asked_before(self, gap: int) -> Ints:
         """The hole that a timer fills here, so long after three segments beyond it had asked for it (RFC 6675), and
         behind a silence: the copy which they let leave is missing."""
         before, place = self.arrived[gap : gap + 2]
         passed, now = self.seen.time_ns[self.whole.row[[before, place]]]
-        ends = np.searchsorted(self.filled, [place, place + 1], sorter=self.in_order)
-        fills = self.in_order[slice(*ends)][:1]
+        fills = self._filled_by(place)
         third = np.searchsorted(self.arrived, self.left_last[fills]) + DUP_THRESH - 1
         asked_ns = self.seen.time_ns[self.whole.row[self.arrived[np.minimum(third, gap)]]]
         fills = fills[(third <= gap) & (now - asked_ns >= _core.LEAST_RTO_NS) & (now - passed > self.turn_ns)]
@@ -208,11 +213,12 @@ class Between:
             # A hole that stands behind: put back once.
             return []
         shown_ns, now_ns = seen.time_ns[whole.row[before]], seen.time_ns[whole.row[place]]
-        ends_of = np.searchsorted(self.filled, [place, place + 1], sorter=self.in_order)
+        fills = self._filled_by(place)
         is_first = (
             whole.offset[place] == top
             or now_ns - shown_ns < turn_ns
-            or _is_first_copy(whole, seen, self.lost[self.in_order[slice(*ends_of)]], place, turn_ns)
+            # A second copy comes later than two turns behind what showed the hole.
+            or bool((now_ns - self.shown_ns[fills] < 2 * turn_ns).any())
         )
         asked = np.searchsorted(seen.beside.asked_ns, [shown_ns, now_ns])
         # What answers the other side's data may have been an ACK of it.
@@ -271,11 +277,3 @@ def _is_lowest(whole: Sends, seen: Arrivals, hole: int, pair: tuple[int, int], t
     before, place = pair
     soon = seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[before]] < turn_ns
     return bool(soon and whole.offset[place] < whole.offset[hole])
-
-
-def _is_first_copy(whole: Sends, seen: Arrivals, lost: Ints, place: int, turn_ns: int) -> bool:
-    """Whether what fills these holes comes within two turns of what showed the first: a second copy comes later."""
-    if not len(lost):
-        return False
-    shows = int(lost[0]) + int(np.argmax(whole.row[lost[0] :] >= 0))
-    return bool(seen.time_ns[whole.row[place]] - seen.time_ns[whole.row[shows]] < 2 * turn_ns)
