@@ -177,7 +177,7 @@ def test_where_the_receivers_window_or_the_application_held_back_nothing_is_put_
     found, verdict = of(seed, tmp_path, place="receiver")
     assert verdict.who.order is not None
     for name in ("cwnd", "recovery"):
-        assert verdict.limits[name] <= found.limits.get(name, 0.0) + 0.02
+        assert verdict.limits.get(name, 0.0) <= found.limits.get(name, 0.0) + 0.02
 
 
 @pytest.mark.parametrize("seed", [5210039, 5210207])
