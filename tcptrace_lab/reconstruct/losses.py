@@ -52,6 +52,11 @@ class Episode(NamedTuple):
         return self.detected_by not in NO_LOSS
 
     @property
+    def is_asked(self) -> bool:
+        """Whether duplicate ACKs, or their SACK blocks, asked for what was sent again."""
+        return self.detected_by in ("dupack", "sack")
+
+    @property
     def is_unasked(self) -> bool:
         """Begun by no timer, for its sender has not restarted, and by no duplicate: what asked was not captured."""
         return self.detected_by == "rto" and not self.restarts and not self.dupacks

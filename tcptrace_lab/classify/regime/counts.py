@@ -273,7 +273,7 @@ def _is_untouched(seen: Reconstruction) -> bool:
 def _departs_once(seen: Reconstruction) -> bool:
     """Whether a sender that restarts at its losses seems to go on at one, but waited for a round trip, or sent no more
     than what an ACK releases at a window of one: so it is where that ACK is missing."""
-    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
+    told = [each for each in seen.episodes if each.is_asked]
     few = [not each.restarts and each.round_trip_sends <= 1 + DELAYED_ACK_SEGMENTS for each in told]
     is_one = any(few) or any(waits_first(seen, each) for each in told)
     return is_one and 2 * sum(each.restarts for each in told) > len(told)

@@ -74,7 +74,7 @@ def _hides_restarts(seen: Reconstruction, who: Sender) -> str | None:
     # RFC 5681 section 3.2: a loss is repaired at the third duplicate ACK. Put so much later, it was not put right.
     if who.is_blurred and any(each.dupacks > FEWEST_ALIKE * DUP_THRESH for each in seen.episodes):
         return "without timestamps the ACK that released each segment is open: what followed a loss is not told"
-    told = [each for each in seen.episodes if each.detected_by in ("dupack", "sack")]
+    told = [each for each in seen.episodes if each.is_asked]
     sure = [each.restarts for each in told if each.sure]
     # A sender has one habit: some that show the same tell the others, of which too little was sent. So do two, or half
     # of them, where it restarts after each: by chance nobody sends one segment, waits for its answer and sends two.

@@ -24,9 +24,6 @@ from tcptrace_lab.reconstruct.reconstruction import Reconstruction
 from tcptrace_lab.reconstruct.timeline import Bools, Ints, Timeline
 from tcptrace_lab.reconstruct.windows import LIMITS
 
-# What duplicate ACKs, or their blocks, asked for.
-ASKED = ("dupack", "sack")
-
 
 def is_doubtful(event: Episode) -> bool:
     """Whether an event at inferred times may be none, one of two, or another's: it is not sure, began as the one before
@@ -149,7 +146,7 @@ def _recovery(timeline: Timeline, loss: Episode, turn_ns: int, spacing_ns: int) 
     is_queued = (loss.window_before - timeline.smss) * spacing_ns > turn_ns * timeline.smss
     is_queued |= taken_ns > (1 + MINORITY) * turn_ns
     # Whether the window restarted is not asked, but what a timer sent again waited for that.
-    is_asked = has_ended and loss.detected_by in ASKED and not loss.follows and loss.flight > 0
+    is_asked = has_ended and loss.is_asked and not loss.follows and loss.flight > 0
     return _Recovery(
         # RFC 8985: by its time the first duplicate may tell of the loss.
         first=min(max(int(timeline.last_moved[asked]), 0) + 1, asked),

@@ -65,7 +65,7 @@ def identify_recovery(
     if tap.repairs[1] and len(restarted) == 1:
         # Repairs passed and are not in the capture: what followed the first of these may have been among them.
         return _unnamed("holes were filled by what was not captured, and one restart is no habit")
-    told = [episode for episode in seen.episodes if episode.detected_by in ("dupack", "sack")]
+    told = [episode for episode in seen.episodes if episode.is_asked]
     if tap.is_holed:
         told = [episode for episode in told if episode.sure]
     if not told and not restarted:

@@ -59,8 +59,7 @@ def _by_order(limits: dict[str, float], seen: Reconstruction, who: Sender) -> di
         limits = min(told, key=lambda shares: shares.get(UNKNOWN_SHARE, 1.0))
     filled = 0.0 if order is None else share_of(seen.timeline, float(who.filled_ns))
     if filled > limits.get("rwnd", 0.0):
-        limits = limits or {**dict.fromkeys(LIMITS, 0.0), UNKNOWN_SHARE: 1.0}
-        limits = {**limits}
+        limits = dict(limits) if limits else {**dict.fromkeys(LIMITS, 0.0), UNKNOWN_SHARE: 1.0}
         move(limits, UNKNOWN_SHARE, "rwnd", most=filled - limits["rwnd"])
     return limits
 
